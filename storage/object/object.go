@@ -1,0 +1,66 @@
+// Package object is the byte store below tables and files: local folders by kept mappings, memory, and remote object stores.
+//
+// Paths are slash-separated and relative to the store's root; they never start with "/" and never contain "..".
+//
+// I1: bytes that a File returns stay valid and unchanged until the Store is closed; callers must not write to them.
+// A local file that is truncated under its mapping raises a memory fault in the reader, which spawn.Guard turns into errs.ErrIO.
+package object
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// Range is a half-open byte range of a file.
+type Range struct{ Offset, Size int64 }
+
+// Store is one root of files. It is safe for concurrent use.
+type Store interface {
+	// Open returns a file for random reads. Errors: ErrNotFound, ErrPermission, ErrIO.
+	Open(ctx context.Context, path string) (File, error)
+	// Stat returns the size and time of a file without opening it. Errors: ErrNotFound.
+	Stat(ctx context.Context, path string) (Entry, error)
+	// List returns the entries directly below the folder dir, files and folders, ascending by name; a missing folder is empty.
+	List(ctx context.Context, dir string) ([]Entry, error)
+	// Put writes a whole file atomically: readers see all of it or nothing. With ifAbsent an existing file is ErrExists
+	// and stays as it was; a store that cannot promise that returns ErrUnsupported.
+	Put(ctx context.Context, path string, content []byte, ifAbsent bool) error
+	// Create starts a file that becomes visible, atomically, at Close.
+	Create(ctx context.Context, path string) (Writer, error)
+	// Delete removes a file. A missing file is no error.
+	Delete(ctx context.Context, path string) error
+	// URL names the root for people and for cache keys.
+	URL() string
+	Close() error
+}
+
+// Entry is one name in a folder.
+type Entry struct {
+	Name      string // last path element
+	SizeBytes int64
+	ModTime   time.Time
+	IsDir     bool
+}
+
+// File reads one immutable file. It is safe for concurrent use.
+type File interface {
+	Path() string
+	SizeBytes() int64
+	// Read returns the bytes of one range. A range outside the file is an ErrCorrupt that names it. See I1 for how long they live.
+	Read(ctx context.Context, r Range) ([]byte, error)
+	// ReadMany returns one slice per range. Remote stores merge ranges that lie close together and fetch in parallel.
+	ReadMany(ctx context.Context, rs []Range) ([][]byte, error)
+	// IsMapped says that Read costs no copy, so that callers read exactly what they touch and need no read-ahead.
+	IsMapped() bool
+}
+
+// Writer streams one new file.
+type Writer interface {
+	io.Writer
+	// Close publishes the file. Abort drops it; after Close it does nothing.
+	Close() error
+	Abort() error
+	// OffsetBytes is the number of bytes written.
+	OffsetBytes() int64
+}
