@@ -60,6 +60,12 @@ type ExpectedField struct {
 	Nullable   bool
 }
 
+// UnmarshalJSON reads the [name, type, nullable] form of the files.
+func (f *ExpectedField) UnmarshalJSON(b []byte) error {
+	parts := []any{&f.Name, &f.Type, &f.Nullable}
+	return json.Unmarshal(b, &parts)
+}
+
 // ExpectedQuery is a filter or a vector search with its answer.
 type ExpectedQuery struct {
 	Where  string
@@ -69,8 +75,9 @@ type ExpectedQuery struct {
 	K      int
 	Nprobes,
 	Refine int
-	Exact bool
-	Raw   map[string]any // the whole entry, for fields that are not named here
+	Exact  bool
+	Result json.RawMessage // filters: the ids as strings; searches: objects with id and _distance
+	Raw    map[string]any  // the whole entry, for fields that are not named here
 }
 
 // LoadExpected reads PATH.expected.json or .json.gz beside a dataset PATH.lance.
