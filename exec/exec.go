@@ -1,0 +1,120 @@
+// Package exec runs plans over Arrow batches.
+//
+// A Plan is an immutable description of work; opening it gives one or more Operators, which pull batches. One plan runs on
+// several goroutines like this: a pipeline (scan, filter, project, probe side of a join) is opened once per worker, the scan hands out
+// morsels from a shared cursor, and the breaker above (aggregate, sort, top-n, join build) merges what its workers gathered.
+//
+// I1: the operators of one OpenWorkers call together yield every row of the plan exactly once.
+// I2: memory that grows with the input is reserved before it is taken.
+// I3: a batch has 1 to Env.BatchRows rows and belongs to who received it.
+//
+// Start reading at Plan, then scan.go, then any operator: one file each.
+package exec
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/lakesql/lakesql/exec/expr"
+	"github.com/lakesql/lakesql/internal/mem"
+)
+
+// DefaultBatchRows is how many rows a batch has at most unless Env says otherwise.
+const DefaultBatchRows = 8192
+
+// Env is what one statement's execution shares. It is safe for concurrent use after it was made.
+type Env struct {
+	Alloc     memory.Allocator // counts against Budget; nil = memory.DefaultAllocator
+	Budget    *mem.Budget      // of the query; nil = unlimited
+	BatchRows int              // 0 = DefaultBatchRows
+	Workers   int              // goroutines per pipeline; 0 = 1
+	Expr      expr.Env         // time zone, statement time
+	Tables    TableOpener      // finds the tables that plans name
+	Stats     *Stats           // EXPLAIN ANALYZE; nil = not counted
+}
+
+// WithDefaults returns a copy with zero fields set.
+func (e Env) WithDefaults() *Env {
+	if e.Alloc == nil {
+		e.Alloc = memory.DefaultAllocator
+	}
+	if e.BatchRows <= 0 {
+		e.BatchRows = DefaultBatchRows
+	}
+	if e.Workers <= 0 {
+		e.Workers = 1
+	}
+	if e.Expr.Location == nil {
+		e.Expr.Location = time.UTC
+	}
+	e.Expr.Alloc = e.Alloc
+	return &e
+}
+
+// Plan is an immutable description of work, fit to print and to ship: it names a source, a table and a version, never an open file.
+type Plan interface {
+	// Schema has one field per output column; names are for people, columns are found by position.
+	Schema() *arrow.Schema
+	Children() []Plan
+	Describe() Description
+	// Open starts the plan as one operator. Errors of kinds ErrNotFound, ErrCorrupt, ErrIO, ErrMemoryLimit, ErrUnsupported.
+	Open(ctx context.Context, env *Env) (Operator, error)
+}
+
+// Parallel is a Plan that several goroutines can run together.
+type Parallel interface {
+	Plan
+	// OpenWorkers returns 1 to n operators (I1). The caller runs each in a goroutine of its own and closes all of them.
+	OpenWorkers(ctx context.Context, env *Env, n int) ([]Operator, error)
+}
+
+// OpenWorkers opens p on up to n workers, on one where p cannot run on several.
+func OpenWorkers(ctx context.Context, env *Env, p Plan, n int) ([]Operator, error) {
+	if pp, ok := p.(Parallel); ok && n > 1 {
+		return pp.OpenWorkers(ctx, env, n)
+	}
+	op, err := p.Open(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	return []Operator{op}, nil
+}
+
+// Operator is a running Plan. It is used by one goroutine at a time.
+type Operator interface {
+	Schema() *arrow.Schema
+	// Next returns a batch of 1 to Env.BatchRows rows, or io.EOF. The caller owns the batch and releases it.
+	// After io.EOF or an error only Close may follow.
+	Next(ctx context.Context) (arrow.RecordBatch, error)
+	// Close is idempotent; it closes the inputs, waits for goroutines and frees reservations.
+	Close() error
+}
+
+// Description is one line of EXPLAIN.
+type Description struct {
+	Name  string
+	Props []Prop
+}
+
+// Prop is a key and its value, printed as key=value.
+type Prop struct{ Key, Value string }
+
+func (d Description) String() string {
+	var b strings.Builder
+	b.WriteString(d.Name)
+	for i, p := range d.Props {
+		if i == 0 {
+			b.WriteString(": ")
+		} else {
+			b.WriteString(", ")
+		}
+		b.WriteString(p.Key)
+		b.WriteByte('=')
+		b.WriteString(p.Value)
+	}
+	return b.String()
+}

@@ -1,0 +1,79 @@
+// Package expr holds typed scalar expressions and their vectorized evaluation over Arrow batches, with MySQL's semantics.
+//
+// An Expr is immutable, printable and typed exactly. It is built bottom-up by NewCall, which resolves the overload, inserts the casts that
+// MySQL's rules ask for and computes the result type. Compile turns it into a Program that runs on batches.
+//
+// In logical plans Column.ID is a column id, unique in the plan; in exec plans it is the position in the input schema. Rebind maps one to the other.
+package expr
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/arrow/scalar"
+)
+
+// Env is what evaluation may depend on besides its input.
+type Env struct {
+	Alloc    memory.Allocator // nil = memory.DefaultAllocator
+	Location *time.Location   // session time zone; nil = UTC
+	Now      time.Time        // statement time
+}
+
+// Expr is a typed scalar expression: *Column, *Literal or *Call.
+type Expr interface {
+	Type() arrow.DataType
+	Children() []Expr
+	String() string // SQL-like, for EXPLAIN
+}
+
+// Column refers to an input column.
+type Column struct {
+	ID   int // see the package comment
+	Name string
+	T    arrow.DataType
+}
+
+// Literal is a constant. A NULL literal has a scalar with Valid false. Lists (needles of array_has_any, values of IN, query vectors) are list scalars.
+type Literal struct{ Value scalar.Scalar }
+
+// Call applies the function named Func, in lower case, to Args. Operators are functions too: "and", "or", "not", "=", "<>", "<", "<=", ">", ">=", "<=>", "+",
+// "-", "*", "/", "div", "%", "neg", "is_null", "is_true", "is_false", "case" (cond, value, ..., else), "in" (value, list literal), "like", "cast" (to T) and so on.
+type Call struct {
+	Func string
+	Args []Expr
+	T    arrow.DataType
+}
+
+var (
+	_ Expr = (*Column)(nil)
+	_ Expr = (*Literal)(nil)
+	_ Expr = (*Call)(nil)
+)
+
+// Type implements Expr.
+func (c *Column) Type() arrow.DataType { return c.T }
+
+// Type implements Expr.
+func (l *Literal) Type() arrow.DataType { return l.Value.DataType() }
+
+// Type implements Expr.
+func (c *Call) Type() arrow.DataType { return c.T }
+
+// Children implements Expr.
+func (c *Column) Children() []Expr { return nil }
+
+// Children implements Expr.
+func (l *Literal) Children() []Expr { return nil }
+
+// Children implements Expr.
+func (c *Call) Children() []Expr { return c.Args }
+
+func (c *Column) String() string {
+	if c.Name == "" {
+		return fmt.Sprintf("#%d", c.ID)
+	}
+	return c.Name
+}

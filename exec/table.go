@@ -1,0 +1,149 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/lakesql/lakesql/index"
+	"github.com/lakesql/lakesql/storage/rowset"
+)
+
+// TableRef names one version of one table. Equal refs give equal rows, for ever.
+type TableRef struct {
+	Source  string // catalog (MySQL database)
+	Table   string
+	Branch  string // "" = main
+	Version uint64 // 0 where the source has no versions
+}
+
+func (r TableRef) String() string {
+	s := r.Source + "." + r.Table
+	if r.Branch != "" {
+		s += "@" + r.Branch
+	}
+	if r.Version > 0 {
+		s += fmt.Sprintf("@v%d", r.Version)
+	}
+	return s
+}
+
+// TableOpener finds the table of a ref; within a statement it gives the pinned one.
+type TableOpener interface {
+	OpenTable(ctx context.Context, ref TableRef) (Table, error)
+}
+
+// Table is one version of one table of any source. It is immutable and safe for concurrent use.
+type Table interface {
+	Ref() TableRef
+	// Schema is the full schema; Scan takes its column names.
+	Schema() *arrow.Schema
+	// Rows is the exact number of live rows, or -1 where the source cannot tell.
+	Rows() int64
+	// ColumnBytes is about how many bytes of storage the column has; -1 = unknown.
+	ColumnBytes(ctx context.Context, column string) int64
+	Scan(ctx context.Context, req ScanRequest) (TableScan, error)
+}
+
+// ScanRequest says what to read.
+type ScanRequest struct {
+	Columns   []string    // in output order; may be empty (rows without columns, for counting)
+	Among     *rowset.Set // row addresses; nil = every live row. Only for tables that are Addressable.
+	Fragments []uint32    // nil = all. Only for tables that are Addressable.
+	RowAddr   bool        // append a uint64 column "_rowaddr". Only for tables that are Addressable.
+	BatchRows int
+	Alloc     memory.Allocator
+}
+
+// TableScan is a started scan: each worker takes a reader of its own, together they yield every row once.
+type TableScan interface {
+	Reader() BatchReader
+}
+
+// BatchReader yields batches until io.EOF; the caller releases each.
+type BatchReader interface {
+	Next(ctx context.Context) (arrow.RecordBatch, error)
+}
+
+// RowAddrColumn is the name of the row address column.
+const RowAddrColumn = "_rowaddr"
+
+// Addressable is a table whose rows have addresses.
+type Addressable interface {
+	Table
+	// Take reads columns of the rows at addrs, in that order, duplicates kept.
+	Take(ctx context.Context, addrs []rowset.RowAddr, columns []string, alloc memory.Allocator) (arrow.RecordBatch, error)
+	// LiveRows returns the addresses of all live rows, of the given fragments (nil = all).
+	LiveRows(ctx context.Context, fragments []uint32) (*rowset.Set, error)
+	FragmentIDs() []uint32
+}
+
+// IndexInfo describes one index of a table (all its segments).
+type IndexInfo struct {
+	Name     string
+	Kind     index.Kind
+	Column   string
+	Metric   index.Metric    // vector kinds
+	Segments int             //
+	Covers   *roaring.Bitmap // live fragments covered by a segment
+	Usable   bool            // lakesql can open it
+	Reason   string          // why not usable
+}
+
+// Indexed is a table with indices.
+type Indexed interface {
+	Addressable
+	Indexes() []IndexInfo
+	// FilterIndex returns an index of the column that answers the operator, with its Match; ok is false if there is none.
+	FilterIndex(column string, op index.Op) (IndexInfo, index.Match, bool)
+	// Lookup answers p through the named index: live row addresses of the covered fragments only.
+	Lookup(ctx context.Context, indexName string, p index.Predicate) (index.Truth, LookupStats, error)
+	// Estimate is about how many rows match; -1 = unknown.
+	Estimate(ctx context.Context, indexName string, p index.Predicate) int64
+}
+
+// LookupStats counts one index lookup.
+type LookupStats struct {
+	Segments  int
+	BytesRead int64
+}
+
+// SearchRequest asks for the K nearest rows of a vector column.
+type SearchRequest struct {
+	Column    string
+	Metric    index.Metric
+	Query     []float32
+	K         int
+	Index     string      // "" = exact
+	Among     *rowset.Set // row addresses that may be hits; nil = every live row, empty = none
+	MinProbes int         // 0 = default
+	MaxProbes int         // 0 = all lists
+}
+
+// SearchHit is a row found.
+type SearchHit struct {
+	Addr     rowset.RowAddr
+	Distance float32
+}
+
+// SearchTask is one independent part of a search: an index segment, or a group of fragments that no segment covers. The tasks
+// of one request cover every visible row exactly once.
+type SearchTask interface {
+	// Describe is a short name for EXPLAIN: "segment 7fb2c563", "fragments 3-9".
+	Describe() string
+	// Run returns at most K hits, nearest first, ties by address. approximate says the distances want a refine.
+	Run(ctx context.Context) (hits []SearchHit, approximate bool, stats index.NearestStats, err error)
+}
+
+// VectorTable is a table that searches vectors.
+type VectorTable interface {
+	Indexed
+	// VectorIndex returns the index of the column with the metric that lakesql can search; reason says why none.
+	VectorIndex(column string, metric index.Metric) (info IndexInfo, ok bool, reason string)
+	SearchTasks(ctx context.Context, req SearchRequest) ([]SearchTask, error)
+	// Distances computes exact distances of the rows at addrs; NaN where the vector is NULL or the distance undefined.
+	Distances(ctx context.Context, column string, metric index.Metric, query []float32, addrs []rowset.RowAddr) ([]float32, error)
+}
