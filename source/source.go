@@ -1,0 +1,45 @@
+// Package source gives tables of any kind of source behind one interface: a Catalog is one MySQL database.
+package source
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lakesql/lakesql/exec"
+)
+
+// AsOf names a version of a table. The zero value is the latest. At most one field is set.
+type AsOf struct {
+	Version uint64
+	Tag     string
+	Time    time.Time
+}
+
+// IsLatest says that no version is named.
+func (a AsOf) IsLatest() bool { return a == AsOf{} }
+
+func (a AsOf) String() string {
+	switch {
+	case a.Version > 0:
+		return fmt.Sprintf("version %d", a.Version)
+	case a.Tag != "":
+		return fmt.Sprintf("tag %q", a.Tag)
+	case !a.Time.IsZero():
+		return a.Time.UTC().Format(time.RFC3339Nano)
+	}
+	return "latest"
+}
+
+// Catalog is a folder or server of tables. It is safe for concurrent use.
+type Catalog interface {
+	// Name is the MySQL database's name.
+	Name() string
+	// Kind is "lance", "parquet" and so on.
+	Kind() string
+	// TableNames lists the tables, ascending.
+	TableNames(ctx context.Context) ([]string, error)
+	// Table pins one version. Errors: ErrNotFound for the table or the version, ErrUnsupported where the source has no versions.
+	Table(ctx context.Context, name string, asOf AsOf) (exec.Table, error)
+	Close() error
+}
