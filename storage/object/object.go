@@ -1,9 +1,3 @@
-// Package object is the byte store below tables and files: local folders by kept mappings, memory, and remote object stores.
-//
-// Paths are slash-separated and relative to the store's root; they never start with "/" and never contain "..".
-//
-// I1: bytes that a File returns stay valid and unchanged until the Store is closed; callers must not write to them.
-// A local file that is truncated under its mapping raises a memory fault in the reader, which spawn.Guard turns into errs.ErrIO.
 package object
 
 import (
@@ -63,4 +57,17 @@ type Writer interface {
 	Abort() error
 	// OffsetBytes is the number of bytes written.
 	OffsetBytes() int64
+}
+
+// Prefetcher is a File that can fetch ranges in the background.
+type Prefetcher interface {
+	// Prefetch starts to bring ranges close, without waiting and without promise.
+	Prefetch(rs []Range)
+}
+
+// Prefetch asks f to bring ranges close if it can; it never fails and never waits.
+func Prefetch(f File, rs []Range) {
+	if p, ok := f.(Prefetcher); ok {
+		p.Prefetch(rs)
+	}
 }
