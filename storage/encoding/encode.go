@@ -1,0 +1,256 @@
+package encoding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/storage/pb/encpb"
+)
+
+const (
+	defaultPageBytes = 8 << 20
+	// stepRows bounds how many rows are taken apart at once, and so the size of the scratch levels.
+	stepRows = 4096
+	// hiddenMax bounds the entries without a value in a page, so that no chunk exceeds the 65535 levels that its header can count.
+	hiddenMax = 32 << 10
+	// depthMax bounds the nesting of types.
+	depthMax = 64
+)
+
+// EncodeOptions says how pages are made. The zero value is a page of 8 MiB of file version 2.1.
+type EncodeOptions struct {
+	PageBytes int  // about how many bytes of values a page holds; 0 = 8 MiB
+	V22       bool // the file is version 2.2: chunks may exceed 32 KiB and constant pages are allowed
+}
+
+func (o EncodeOptions) withDefaults() EncodeOptions {
+	if o.PageBytes <= 0 {
+		o.PageBytes = defaultPageBytes
+	}
+	return o
+}
+
+// Page is one encoded page of one leaf column: the buffers in the order that the layout gives them meaning.
+type Page struct {
+	Layout   *encpb.PageLayout
+	Buffers  [][]byte
+	FirstRow uint64
+	Rows     uint64
+}
+
+// ColumnEncoder turns the arrays of one top-level column into pages, one sequence of pages per leaf. It keeps at most about one
+// page of values per leaf between calls. It is used by one goroutine at a time.
+type ColumnEncoder struct {
+	opts   EncodeOptions
+	name   string
+	dtype  arrow.DataType
+	leaves []*leafBuilder // depth first, which is the order of the physical columns
+}
+
+// NewColumnEncoder returns an encoder for a column of type dt. Errors: ErrUnsupported naming the column for a type that is not written.
+func NewColumnEncoder(field arrow.Field, opts EncodeOptions) (*ColumnEncoder, error) {
+	c := &ColumnEncoder{opts: opts.withDefaults(), name: field.Name, dtype: field.Type}
+	if err := c.addLeaves(field, nil, field.Name); err != nil {
+		return nil, err
+	}
+	for _, l := range c.leaves {
+		l.numberLevels()
+	}
+	return c, nil
+}
+
+func (c *ColumnEncoder) addLeaves(f arrow.Field, above []encodeStep, path string) error {
+	if len(above) > depthMax {
+		return errs.New(errs.ErrUnsupported, "column %q nests deeper than %d", c.name, depthMax)
+	}
+	step := encodeStep{nullable: f.Nullable, path: path}
+	child := func(kind stepKind, i int, f arrow.Field) error {
+		s := step
+		s.kind, s.child = kind, i
+		return c.addLeaves(f, append(above[:len(above):len(above)], s), path+"."+f.Name)
+	}
+	switch t := f.Type.(type) {
+	case *arrow.StructType:
+		if t.NumFields() == 0 {
+			return errs.New(errs.ErrUnsupported, "column %q: a struct without fields cannot be written", path)
+		}
+		for i, sub := range t.Fields() {
+			if err := child(stepStruct, i, sub); err != nil {
+				return err
+			}
+		}
+		return nil
+	case *arrow.ListType:
+		return child(stepList, 0, t.ElemField())
+	case *arrow.LargeListType:
+		return child(stepList, 0, t.ElemField())
+	case *arrow.MapType:
+		if !c.opts.V22 {
+			return errs.New(errs.ErrUnsupported, "column %q: maps need file version 2.2", path)
+		}
+		return child(stepList, 0, t.ElemField())
+	case arrow.ExtensionType:
+		f.Type = t.StorageType()
+		return c.addLeaves(f, above, path)
+	}
+	shape, err := leafShapeOf(f.Type)
+	if err != nil {
+		return fmt.Errorf("column %q: %w", path, err)
+	}
+	step.kind = stepLeaf
+	c.leaves = append(c.leaves, &leafBuilder{steps: append(above[:len(above):len(above)], step), leafShape: shape})
+	return nil
+}
+
+// Leaves is the number of physical columns.
+func (c *ColumnEncoder) Leaves() int { return len(c.leaves) }
+
+// Append adds rows and hands full pages to emit, with the number of the leaf. The pages do not refer to the array. Errors:
+// ErrInvalid for a null in a column that has none or an array of another type, ErrUnsupported for a value that no page holds.
+func (c *ColumnEncoder) Append(ctx context.Context, arr arrow.Array, emit func(leaf int, p *Page) error) error {
+	if !storedAlike(arr.DataType(), c.dtype) {
+		return errs.New(errs.ErrInvalid, "column %q is %s, not %s", c.name, c.dtype, arr.DataType())
+	}
+	for lo := 0; lo < arr.Len(); {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		hi := min(lo+stepRows, arr.Len())
+		for hi-lo > 1 && SliceBytes(arr, lo, hi) > int64(c.opts.PageBytes) {
+			hi = lo + (hi-lo)/2
+		}
+		for i, leaf := range c.leaves {
+			if err := leaf.add(arr, lo, hi); err != nil {
+				return err
+			}
+			if leaf.sizeBytes() < c.opts.PageBytes && leaf.hidden < hiddenMax {
+				continue
+			}
+			if err := c.cut(i, emit); err != nil {
+				return err
+			}
+		}
+		lo = hi
+	}
+	return nil
+}
+
+// Flush emits what is left. The encoder may be used on.
+func (c *ColumnEncoder) Flush(emit func(leaf int, p *Page) error) error {
+	for i := range c.leaves {
+		if err := c.cut(i, emit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *ColumnEncoder) cut(i int, emit func(leaf int, p *Page) error) error {
+	leaf := c.leaves[i]
+	if leaf.rows == 0 {
+		return nil
+	}
+	p, err := leaf.encode(c.opts)
+	if err != nil {
+		return fmt.Errorf("column %q: %w", leaf.steps[len(leaf.steps)-1].path, err)
+	}
+	p.FirstRow, p.Rows = leaf.firstRow, uint64(leaf.rows)
+	leaf.reset()
+	return emit(i, p)
+}
+
+var (
+	errManyLevels = errors.New("too many levels for a chunk")
+	errChunkSize  = errors.New("chunk too large")
+)
+
+// encode picks the layout: constant, then mini-block for small values, then full-zip.
+func (b *leafBuilder) encode(opts EncodeOptions) (*Page, error) {
+	isZipped := b.isWide() && !b.structAboveList()
+	lv := b.levels(isZipped && b.maxRep > 0)
+	if p := b.encodeConstant(lv, opts); p != nil {
+		return p, nil
+	}
+	if isZipped {
+		return b.encodeFullZip(lv)
+	}
+	p, err := b.encodeMiniBlock(lv, opts)
+	if errors.Is(err, errManyLevels) || errors.Is(err, errChunkSize) {
+		if b.structAboveList() || b.kind == leafBool {
+			return nil, errs.New(errs.ErrUnsupported, "this nesting of large values or many empty lists cannot be written: %w", err)
+		}
+		return b.encodeFullZip(lv)
+	}
+	return p, err
+}
+
+// SliceBytes is about how many bytes rows [lo, hi) take.
+func SliceBytes(arr arrow.Array, lo, hi int) int64 {
+	if hi <= lo {
+		return 0
+	}
+	switch a := arr.(type) {
+	case array.BinaryLike:
+		return a.ValueOffset64(hi-1) + int64(a.ValueLen(hi-1)) - a.ValueOffset64(lo)
+	case array.ExtensionArray:
+		return SliceBytes(a.Storage(), lo, hi)
+	case *array.Struct:
+		var n int64
+		for i := range a.NumField() {
+			n += SliceBytes(a.Field(i), lo, hi)
+		}
+		return n
+	case *array.FixedSizeList:
+		from, _ := a.ValueOffsets(lo)
+		_, to := a.ValueOffsets(hi - 1)
+		return SliceBytes(a.ListValues(), int(from), int(to))
+	case array.ListLike:
+		from, _ := a.ValueOffsets(lo)
+		_, to := a.ValueOffsets(hi - 1)
+		return int64(hi-lo) + SliceBytes(a.ListValues(), int(from), int(to))
+	}
+	if t, ok := arr.DataType().(arrow.FixedWidthDataType); ok {
+		return int64(hi-lo) * int64((t.BitWidth()+7)/8)
+	}
+	return int64(hi - lo)
+}
+
+// storedAlike compares types by what is stored: extension types by their storage, lists without the name of the item.
+func storedAlike(a, b arrow.DataType) bool {
+	if ext, ok := a.(arrow.ExtensionType); ok {
+		return storedAlike(ext.StorageType(), b)
+	}
+	if ext, ok := b.(arrow.ExtensionType); ok {
+		return storedAlike(a, ext.StorageType())
+	}
+	if a.ID() != b.ID() {
+		return false
+	}
+	switch a := a.(type) {
+	case *arrow.StructType:
+		b := b.(*arrow.StructType)
+		if a.NumFields() != b.NumFields() {
+			return false
+		}
+		for i, f := range a.Fields() {
+			if g := b.Field(i); f.Name != g.Name || !storedAlike(f.Type, g.Type) {
+				return false
+			}
+		}
+		return true
+	case *arrow.MapType:
+		b := b.(*arrow.MapType)
+		return storedAlike(a.KeyType(), b.KeyType()) && storedAlike(a.ItemType(), b.ItemType())
+	case *arrow.FixedSizeListType:
+		b := b.(*arrow.FixedSizeListType)
+		return a.Len() == b.Len() && storedAlike(a.Elem(), b.Elem())
+	case arrow.ListLikeType:
+		return storedAlike(a.Elem(), b.(arrow.ListLikeType).Elem())
+	}
+	return arrow.TypeEqual(a, b)
+}

@@ -1,0 +1,154 @@
+package encoding
+
+import (
+	"encoding/binary"
+
+	"github.com/lakesql/lakesql/storage/pb/encpb"
+)
+
+// bufferPad is the engine's filler between buffers.
+const bufferPad = 0x48
+
+// encodeFullZip lays every entry out as its control word, then its value, so that one row is one read (docs/format/writing.md section 5).
+func (b *leafBuilder) encodeFullZip(lv pageLevels) (*Page, error) {
+	repBits, defBits := levelBits(lv.maxRep), levelBits(lv.maxDef)
+	z := zipWriter{lv: lv, b: b, defBits: defBits}
+	switch total := repBits + defBits; {
+	case total == 0:
+	case total <= 8:
+		z.controlBytes = 1
+	case total <= 16:
+		z.controlBytes = 2
+	default:
+		z.controlBytes = 4
+	}
+	m := &encpb.FullZipLayout{
+		BitsRep: uint32(repBits), BitsDef: uint32(defBits), Layers: lv.layers,
+		NumItems: uint32(lv.entries), NumVisibleItems: uint32(b.slots),
+	}
+	switch b.kind {
+	case leafVariable:
+		width := 32
+		if b.offset64 {
+			width = 64
+		}
+		m.Details = &encpb.FullZipLayout_BitsPerOffset{BitsPerOffset: uint32(width)}
+		m.ValueCompression = variableEncoding(b.offset64)
+		z.zipVariable()
+	case leafVector:
+		valueBytes := b.valueBytes
+		if b.itemValid != nil {
+			valueBytes += (b.dim + 7) / 8
+		}
+		m.Details = &encpb.FullZipLayout_BitsPerValue{BitsPerValue: uint32(8 * valueBytes)}
+		m.ValueCompression = fixedSizeListEncoding(b.dim, b.valueBytes/b.dim, b.itemValid != nil)
+		z.zipFixed(valueBytes)
+	default:
+		m.Details = &encpb.FullZipLayout_BitsPerValue{BitsPerValue: uint32(8 * b.valueBytes)}
+		m.ValueCompression = flatEncoding(8 * b.valueBytes)
+		z.zipFixed(b.valueBytes)
+	}
+	buffers := [][]byte{z.out}
+	if b.kind == leafVariable || lv.rep != nil {
+		buffers = append(buffers, z.rowIndex())
+	}
+	return &Page{Layout: &encpb.PageLayout{Layout: &encpb.PageLayout_FullZipLayout{FullZipLayout: m}}, Buffers: buffers}, nil
+}
+
+type zipWriter struct {
+	lv           pageLevels
+	b            *leafBuilder
+	defBits      int
+	controlBytes int
+	out          []byte
+	rowStarts    []uint64
+}
+
+// control appends the control word of an entry and notes where rows start.
+func (z *zipWriter) control(entry int) {
+	if z.lv.rep == nil || z.lv.rep[entry] == z.lv.maxRep {
+		z.rowStarts = append(z.rowStarts, uint64(len(z.out)))
+	}
+	var word uint32
+	if z.lv.def != nil {
+		word = uint32(z.lv.def[entry])
+	}
+	if z.lv.rep != nil {
+		word |= uint32(z.lv.rep[entry]) << z.defBits
+	}
+	switch z.controlBytes {
+	case 1:
+		z.out = append(z.out, byte(word))
+	case 2:
+		z.out = binary.LittleEndian.AppendUint16(z.out, uint16(word))
+	case 4:
+		z.out = binary.LittleEndian.AppendUint32(z.out, word)
+	}
+}
+
+// zipFixed writes a value for every entry that has a slot, null or not.
+func (z *zipWriter) zipFixed(valueBytes int) {
+	b := z.b
+	if z.controlBytes == 0 && b.itemValid == nil {
+		z.out = append([]byte(nil), b.data...)
+		return
+	}
+	z.out = make([]byte, 0, z.lv.entries*z.controlBytes+b.slots*valueBytes)
+	slot := 0
+	for entry := range z.lv.entries {
+		z.control(entry)
+		if !z.lv.isVisible(entry) {
+			continue
+		}
+		if b.itemValid != nil {
+			z.out = appendBits(z.out, b.itemValid[slot*b.dim:(slot+1)*b.dim])
+		}
+		z.out = append(z.out, b.data[slot*b.valueBytes:(slot+1)*b.valueBytes]...)
+		slot++
+	}
+}
+
+// zipVariable writes a length and bytes for every valid entry; a null has a slot but no bytes.
+func (z *zipWriter) zipVariable() {
+	b := z.b
+	z.out = make([]byte, 0, z.lv.entries*(z.controlBytes+4)+len(b.data))
+	slot, from := 0, uint32(0)
+	for entry := range z.lv.entries {
+		z.control(entry)
+		if !z.lv.isVisible(entry) {
+			continue
+		}
+		to := b.ends[slot]
+		slot++
+		if z.lv.def != nil && z.lv.def[entry] > 0 {
+			continue
+		}
+		if b.offset64 {
+			z.out = binary.LittleEndian.AppendUint64(z.out, uint64(to-from))
+		} else {
+			z.out = binary.LittleEndian.AppendUint32(z.out, to-from)
+		}
+		z.out = append(z.out, b.data[from:to]...)
+		from = to
+	}
+}
+
+// rowIndex is the start of each row, then the total, in the smallest of 1, 2, 4 or 8 bytes each.
+func (z *zipWriter) rowIndex() []byte {
+	total := uint64(len(z.out))
+	starts := append(z.rowStarts, total)
+	out := make([]byte, 0, 4*len(starts))
+	for _, s := range starts {
+		switch {
+		case total < 1<<8:
+			out = append(out, byte(s))
+		case total < 1<<16:
+			out = binary.LittleEndian.AppendUint16(out, uint16(s))
+		case total < 1<<32:
+			out = binary.LittleEndian.AppendUint32(out, uint32(s))
+		default:
+			out = binary.LittleEndian.AppendUint64(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,313 @@
+package encoding
+
+import (
+	"math"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+
+	"github.com/lakesql/lakesql/internal/errs"
+)
+
+// wideBytes is the value size from which values are zipped with their levels instead of being chunked.
+const wideBytes = 256
+
+type leafKind uint8
+
+const (
+	leafFixed    leafKind = iota // values of valueBytes each
+	leafBool                     // one byte per value here, one bit in pages
+	leafVariable                 // ends into data
+	leafVector                   // fixed_size_list of a fixed-width type: dim items of itemBytes
+	leafNull                     // the null type: no values at all
+)
+
+// leafShape says how the values of a leaf are kept and compressed.
+type leafShape struct {
+	kind       leafKind
+	valueBytes int  // fixed and vector: bytes of one value
+	dim        int  // vector: items per value
+	integer    bool // fixed: worth bitpacking
+	offset64   bool // variable: 64-bit offsets
+}
+
+func leafShapeOf(t arrow.DataType) (leafShape, error) {
+	switch t := t.(type) {
+	case *arrow.NullType:
+		return leafShape{kind: leafNull}, nil
+	case *arrow.BooleanType:
+		return leafShape{kind: leafBool, valueBytes: 1}, nil
+	case *arrow.StringType, *arrow.BinaryType:
+		return leafShape{kind: leafVariable}, nil
+	case *arrow.LargeStringType, *arrow.LargeBinaryType:
+		return leafShape{kind: leafVariable, offset64: true}, nil
+	case *arrow.FixedSizeListType:
+		item, err := leafShapeOf(t.Elem())
+		if err != nil {
+			return leafShape{}, err
+		}
+		if item.kind != leafFixed || t.Len() < 1 {
+			return leafShape{}, errs.New(errs.ErrUnsupported, "%s cannot be written", t)
+		}
+		return leafShape{kind: leafVector, dim: int(t.Len()), valueBytes: int(t.Len()) * item.valueBytes}, nil
+	case *arrow.FixedSizeBinaryType:
+		if t.ByteWidth < 1 {
+			return leafShape{}, errs.New(errs.ErrUnsupported, "%s cannot be written", t)
+		}
+		return leafShape{kind: leafFixed, valueBytes: t.ByteWidth}, nil
+	case *arrow.Float16Type, *arrow.Float32Type, *arrow.Float64Type, *arrow.Decimal128Type, *arrow.Decimal256Type:
+		return leafShape{kind: leafFixed, valueBytes: t.(arrow.FixedWidthDataType).Bytes()}, nil
+	case *arrow.Int8Type, *arrow.Int16Type, *arrow.Int32Type, *arrow.Int64Type, *arrow.Uint8Type, *arrow.Uint16Type, *arrow.Uint32Type, *arrow.Uint64Type,
+		*arrow.Date32Type, *arrow.Date64Type, *arrow.Time32Type, *arrow.Time64Type, *arrow.TimestampType, *arrow.DurationType:
+		return leafShape{kind: leafFixed, valueBytes: t.(arrow.FixedWidthDataType).Bytes(), integer: true}, nil
+	}
+	return leafShape{}, errs.New(errs.ErrUnsupported, "type %s cannot be written", t)
+}
+
+// leafBuilder collects the entries of one leaf until a page is cut. An entry is a value slot or a place where the structure ends early (a
+// null or empty list). Levels are canonical while collecting: each layer owns its level numbers whether they occur or not.
+type leafBuilder struct {
+	leafShape
+	steps      []encodeStep // outer-most first; the last is the leaf
+	maxRep     uint16       // number of lists
+	maxVisible uint16       // entries with a canonical definition level above it have no slot
+
+	firstRow uint64
+	rows     int
+	entries  int
+	hidden   int      // entries without a slot
+	slots    int      // entries with one
+	nulls    int      // slots without a value
+	def      []uint16 // nil = all zero
+	rep      []uint16 // nil = no list
+
+	data      []byte
+	ends      []uint32 // variable: end of value i in data
+	maxLen    int      // variable: longest value
+	itemValid []byte   // vector: one byte per item, nil = all valid
+}
+
+func (b *leafBuilder) reset() {
+	b.firstRow += uint64(b.rows)
+	b.rows, b.entries, b.hidden, b.slots, b.nulls, b.maxLen = 0, 0, 0, 0, 0, 0
+	b.def, b.itemValid = nil, nil
+	b.rep, b.data, b.ends = b.rep[:0], b.data[:0], b.ends[:0]
+}
+
+func (b *leafBuilder) sizeBytes() int { return len(b.data) + 4*len(b.ends) + len(b.rep)/4 }
+
+func (b *leafBuilder) isWide() bool {
+	switch b.kind {
+	case leafVariable:
+		return b.maxLen >= wideBytes
+	case leafFixed, leafVector:
+		return b.valueBytes >= wideBytes
+	}
+	return false
+}
+
+// structAboveList says that a struct lies outside a list: readers disagree on the full-zip form of that.
+func (b *leafBuilder) structAboveList() bool {
+	seen := false
+	for _, s := range b.steps {
+		if s.kind == stepStruct {
+			seen = true
+		}
+		if s.kind == stepList {
+			return seen
+		}
+	}
+	return false
+}
+
+// appendLevelsOf records the levels of a set of entries.
+func (b *leafBuilder) appendLevelsOf(e entrySet) {
+	if b.maxRep > 0 {
+		b.rep = append(b.rep, e.rep...)
+	}
+	if e.def != nil && b.def == nil {
+		b.def = make([]uint16, b.entries, max(2*b.entries, b.entries+e.n))
+	}
+	switch {
+	case e.def != nil:
+		b.def = append(b.def, e.def...)
+	case b.def != nil:
+		for range e.n {
+			b.def = append(b.def, 0)
+		}
+	}
+	b.entries += e.n
+}
+
+// appendValues adds the values of a set of entries, run by run, with an empty value in every slot that has none.
+func (b *leafBuilder) appendValues(e entrySet, src leafSource) error {
+	if e.index == nil {
+		b.slots += e.n
+		return b.appendRun(src, e.base, e.base+e.n)
+	}
+	lo, hi := 0, 0
+	for i, at := range e.index {
+		if at >= 0 {
+			if at != hi || hi == lo {
+				if err := b.appendRun(src, lo, hi); err != nil {
+					return err
+				}
+				lo, hi = at, at
+			}
+			hi++
+			b.slots++
+			continue
+		}
+		if e.def[i] > b.maxVisible {
+			b.hidden++
+			continue
+		}
+		if err := b.appendRun(src, lo, hi); err != nil {
+			return err
+		}
+		lo, hi = 0, 0
+		b.appendBlank()
+		b.slots++
+		b.nulls++
+	}
+	return b.appendRun(src, lo, hi)
+}
+
+func (b *leafBuilder) appendBlank() {
+	switch b.kind {
+	case leafVariable:
+		b.ends = append(b.ends, uint32(len(b.data)))
+	case leafFixed, leafBool, leafVector:
+		for range b.valueBytes {
+			b.data = append(b.data, 0)
+		}
+		if b.itemValid != nil {
+			b.itemValid = appendRepeated(b.itemValid, 1, b.dim)
+		}
+	}
+}
+
+func appendRepeated(dst []byte, v byte, n int) []byte {
+	for range n {
+		dst = append(dst, v)
+	}
+	return dst
+}
+
+// leafSource is the values of one array, with the array's own offset already applied.
+type leafSource struct {
+	data    []byte
+	off32   []int32
+	off64   []int64
+	bits    []byte // bool: the bitmap
+	bitsAt  int    // and the position of its first bit
+	items   arrow.Array
+	itemsAt int // vector: the first item of value 0
+}
+
+func (b *leafBuilder) source(arr arrow.Array) leafSource {
+	raw := arr.Data()
+	buf := func(i int) []byte {
+		if bufs := raw.Buffers(); i < len(bufs) && bufs[i] != nil {
+			return bufs[i].Bytes()
+		}
+		return nil
+	}
+	if arr.Len() == 0 {
+		return leafSource{}
+	}
+	switch b.kind {
+	case leafFixed:
+		data := buf(1) // nil where every value is null
+		return leafSource{data: data[min(len(data), raw.Offset()*b.valueBytes):]}
+	case leafBool:
+		return leafSource{bits: buf(1), bitsAt: raw.Offset()}
+	case leafVariable:
+		if b.offset64 {
+			return leafSource{off64: arrow.Int64Traits.CastFromBytes(buf(1))[raw.Offset():], data: buf(2)}
+		}
+		return leafSource{off32: arrow.Int32Traits.CastFromBytes(buf(1))[raw.Offset():], data: buf(2)}
+	case leafVector:
+		list, ok := arr.(*array.FixedSizeList)
+		if !ok {
+			return leafSource{}
+		}
+		from, _ := list.ValueOffsets(0)
+		items := list.ListValues()
+		itemBytes := b.valueBytes / b.dim
+		return leafSource{
+			data:  items.Data().Buffers()[1].Bytes()[(items.Data().Offset()+int(from))*itemBytes:],
+			items: items, itemsAt: int(from),
+		}
+	}
+	return leafSource{}
+}
+
+// appendRun adds values [lo, hi) of the source.
+func (b *leafBuilder) appendRun(src leafSource, lo, hi int) error {
+	if lo == hi {
+		return nil
+	}
+	switch b.kind {
+	case leafFixed:
+		b.data = append(b.data, src.data[lo*b.valueBytes:hi*b.valueBytes]...)
+	case leafBool:
+		for i := lo; i < hi; i++ {
+			v := byte(0)
+			if bitutil.BitIsSet(src.bits, src.bitsAt+i) {
+				v = 1
+			}
+			b.data = append(b.data, v)
+		}
+	case leafVariable:
+		if b.offset64 {
+			return appendVariable(b, src.data, src.off64[lo:hi+1])
+		}
+		return appendVariable(b, src.data, src.off32[lo:hi+1])
+	case leafVector:
+		b.data = append(b.data, src.data[lo*b.valueBytes:hi*b.valueBytes]...)
+		b.appendItemValidity(src, lo, hi)
+	}
+	return nil
+}
+
+func appendVariable[T int32 | int64](b *leafBuilder, data []byte, offsets []T) error {
+	first, last := offsets[0], offsets[len(offsets)-1]
+	if int64(last-first)+int64(len(b.data)) > math.MaxInt32 {
+		return errs.New(errs.ErrUnsupported, "column %q: a row of more than 2 GiB cannot be written", b.steps[len(b.steps)-1].path)
+	}
+	at := T(len(b.data)) - first
+	b.data = append(b.data, data[first:last]...)
+	prev := first
+	for _, off := range offsets[1:] {
+		b.maxLen = max(b.maxLen, int(off-prev))
+		prev = off
+		b.ends = append(b.ends, uint32(off+at))
+	}
+	return nil
+}
+
+func (b *leafBuilder) appendItemValidity(src leafSource, lo, hi int) {
+	from, to := src.itemsAt+lo*b.dim, src.itemsAt+hi*b.dim
+	if b.itemValid == nil {
+		if src.items.NullN() == 0 {
+			return
+		}
+		found := false
+		for i := from; i < to && !found; i++ {
+			found = src.items.IsNull(i)
+		}
+		if !found {
+			return
+		}
+		b.itemValid = appendRepeated(nil, 1, len(b.data)/b.valueBytes*b.dim-(to-from))
+	}
+	for i := from; i < to; i++ {
+		v := byte(1)
+		if src.items.IsNull(i) {
+			v = 0
+		}
+		b.itemValid = append(b.itemValid, v)
+	}
+}

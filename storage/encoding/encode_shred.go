@@ -1,0 +1,209 @@
+package encoding
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/lakesql/lakesql/internal/errs"
+)
+
+type stepKind uint8
+
+const (
+	stepLeaf stepKind = iota
+	stepStruct
+	stepList
+)
+
+// encodeStep is one layer on the way from a column to a leaf.
+type encodeStep struct {
+	kind     stepKind
+	child    int // struct: which field comes next
+	nullable bool
+	path     string
+	// Canonical definition levels that this layer owns; lists own two, nulls before empties.
+	defNull, defEmpty uint16
+	listLevel         uint16 // lists: 1 = inner-most
+}
+
+// numberLevels gives every layer its levels, inner-most first.
+func (b *leafBuilder) numberLevels() {
+	level := uint16(0)
+	for i := len(b.steps) - 1; i >= 0; i-- {
+		s := &b.steps[i]
+		level++
+		s.defNull = level
+		if s.kind == stepList {
+			if b.maxRep == 0 {
+				b.maxVisible = level - 1
+			}
+			level++
+			s.defEmpty = level
+			b.maxRep++
+			s.listLevel = b.maxRep
+		}
+	}
+	if b.maxRep == 0 {
+		b.maxVisible = level
+	}
+}
+
+// entrySet is a run of entries on their way down: which element of the current array each one is, or -1 where the structure has already
+// ended, and the levels so far.
+type entrySet struct {
+	n     int
+	base  int      // with a nil index: entry i is element base+i
+	index []int    // -1 = ended above
+	def   []uint16 // nil = all zero; never nil where an index is -1
+	rep   []uint16 // nil = every entry starts a row
+}
+
+// indexed returns the set in the form with index and def, ready for change.
+func (e entrySet) indexed() entrySet {
+	if e.index == nil {
+		e.index = make([]int, e.n)
+		for i := range e.index {
+			e.index[i] = e.base + i
+		}
+	}
+	if e.def == nil {
+		e.def = make([]uint16, e.n)
+	}
+	return e
+}
+
+// add takes rows [lo, hi) of the column's array apart.
+func (b *leafBuilder) add(arr arrow.Array, lo, hi int) error {
+	e := entrySet{n: hi - lo, base: lo}
+	b.rows += hi - lo
+	for _, s := range b.steps {
+		for {
+			ext, ok := arr.(array.ExtensionArray)
+			if !ok {
+				break
+			}
+			arr = ext.Storage()
+		}
+		if b.kind == leafNull && s.kind == stepLeaf {
+			e = e.allNull(s.defNull)
+		} else {
+			e = e.markNulls(arr, s)
+		}
+		if e.index != nil && !s.nullable && e.hasLevel(s.defNull) {
+			return errs.New(errs.ErrInvalid, "column %q has a null but is declared without nulls", s.path)
+		}
+		switch s.kind {
+		case stepStruct:
+			arr = arr.(*array.Struct).Field(s.child)
+		case stepList:
+			list := arr.(array.ListLike)
+			e = e.expand(list, s, b.maxRep)
+			arr = list.ListValues()
+		}
+	}
+	b.appendLevelsOf(e)
+	return b.appendValues(e, b.source(arr))
+}
+
+func (e entrySet) hasLevel(level uint16) bool {
+	for _, d := range e.def {
+		if d == level {
+			return true
+		}
+	}
+	return false
+}
+
+func (e entrySet) allNull(level uint16) entrySet {
+	e = e.indexed()
+	for i, at := range e.index {
+		if at >= 0 {
+			e.index[i], e.def[i] = -1, level
+		}
+	}
+	return e
+}
+
+// markNulls ends the entries whose element is null.
+func (e entrySet) markNulls(arr arrow.Array, s encodeStep) entrySet {
+	if arr.NullN() == 0 {
+		return e
+	}
+	if e.index == nil {
+		some := false
+		for i := e.base; i < e.base+e.n && !some; i++ {
+			some = arr.IsNull(i)
+		}
+		if !some {
+			return e
+		}
+	}
+	e = e.indexed()
+	for i, at := range e.index {
+		if at >= 0 && arr.IsNull(at) {
+			e.index[i], e.def[i] = -1, s.defNull
+		}
+	}
+	return e
+}
+
+// expand replaces every list by its items; an empty list ends there.
+func (e entrySet) expand(list array.ListLike, s encodeStep, maxRep uint16) entrySet {
+	rowRep := func(i int) uint16 {
+		if e.rep == nil {
+			return maxRep
+		}
+		return e.rep[i]
+	}
+	items, isDense := 0, e.index == nil
+	for i := range e.n {
+		at := e.base + i
+		if e.index != nil {
+			if at = e.index[i]; at < 0 {
+				items++
+				continue
+			}
+		}
+		from, to := list.ValueOffsets(at)
+		if from == to {
+			isDense = false
+			items++
+		}
+		items += int(to - from)
+	}
+	out := entrySet{n: items, rep: make([]uint16, 0, items)}
+	if isDense && e.n > 0 {
+		from, _ := list.ValueOffsets(e.base)
+		out.base = int(from)
+	} else {
+		out.index, out.def = make([]int, 0, items), make([]uint16, 0, items)
+	}
+	end := func(i int, level uint16) {
+		out.index, out.def, out.rep = append(out.index, -1), append(out.def, level), append(out.rep, rowRep(i))
+	}
+	for i := range e.n {
+		at := e.base + i
+		if e.index != nil {
+			if at = e.index[i]; at < 0 {
+				end(i, e.def[i])
+				continue
+			}
+		}
+		from, to := list.ValueOffsets(at)
+		if from == to {
+			end(i, s.defEmpty)
+			continue
+		}
+		out.rep = append(out.rep, rowRep(i))
+		for range to - from - 1 {
+			out.rep = append(out.rep, s.listLevel-1)
+		}
+		if out.index == nil {
+			continue
+		}
+		for v := from; v < to; v++ {
+			out.index, out.def = append(out.index, int(v)), append(out.def, 0)
+		}
+	}
+	return out
+}
