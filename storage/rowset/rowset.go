@@ -1,5 +1,3 @@
-// Package rowset names rows and holds sets of them. A Set is one roaring bitmap per fragment (or per upper 32 bits of a
-// row id), so that set algebra runs fragment by fragment.
 package rowset
 
 import (
