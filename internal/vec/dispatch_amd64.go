@@ -139,3 +139,18 @@ func lookup4Assembly(i isa, dst []float32, codes []byte, tables []float32, bytes
 	lookup4AVX2(&dst[0], &codes[0], &tables[0], rows, bytes, stride)
 	return rows
 }
+
+func columnsAssembly(i isa, o op, dst, query, columns []float32) bool {
+	d, q, c, count, dim := &dst[0], &query[0], &columns[0], len(dst), len(query)
+	switch {
+	case i == avx512 && o == opL2:
+		l2ColumnsAVX512(d, q, c, count, dim)
+	case i == avx512:
+		dotColumnsAVX512(d, q, c, count, dim)
+	case o == opL2:
+		l2ColumnsAVX2(d, q, c, count, dim)
+	default:
+		dotColumnsAVX2(d, q, c, count, dim)
+	}
+	return true
+}

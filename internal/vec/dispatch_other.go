@@ -13,3 +13,5 @@ func assignAssembly(isa, *[tilePoints * panelWidth]float32, *[tilePoints * panel
 }
 
 func lookup4Assembly(isa, []float32, []byte, []float32, int, int) int { return 0 }
+
+func columnsAssembly(isa, op, []float32, []float32, []float32) bool { return false }

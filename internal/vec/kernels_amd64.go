@@ -111,3 +111,15 @@ func lookup4AVX2(dst *float32, codes *byte, tables *float32, rows int, bytes int
 
 // lookup4AVX512: dst[j] = sum over byte rows b of tables[2b][low nibble] + tables[2b+1][high nibble] of codes[b*stride+j]; tables [2*bytes][16].
 func lookup4AVX512(dst *float32, codes *byte, tables *float32, rows int, bytes int, stride int)
+
+// l2ColumnsAVX2: columns [dim][count]; count is a multiple of 16.
+func l2ColumnsAVX2(dst *float32, query *float32, columns *float32, count int, dim int)
+
+// l2ColumnsAVX512: columns [dim][count]; count is a multiple of 16.
+func l2ColumnsAVX512(dst *float32, query *float32, columns *float32, count int, dim int)
+
+// dotColumnsAVX2: columns [dim][count]; count is a multiple of 16.
+func dotColumnsAVX2(dst *float32, query *float32, columns *float32, count int, dim int)
+
+// dotColumnsAVX512: columns [dim][count]; count is a multiple of 16.
+func dotColumnsAVX512(dst *float32, query *float32, columns *float32, count int, dim int)

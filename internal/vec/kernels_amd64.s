@@ -3301,3 +3301,172 @@ tailByteEnd:
 end:
 	VZEROUPPER
 	RET
+
+// func l2ColumnsAVX2(dst *float32, query *float32, columns *float32, count int, dim int)
+// Requires: AVX, FMA3
+TEXT ·l2ColumnsAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ query+8(FP), CX
+	MOVQ columns+16(FP), DX
+	MOVQ count+24(FP), BX
+	MOVQ dim+32(FP), SI
+	MOVQ BX, DI
+	SHLQ $0x02, DI
+
+columns:
+	CMPQ   BX, $+16
+	JLT    columnsEnd
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	MOVQ   DX, R8
+	MOVQ   CX, R9
+	MOVQ   SI, R10
+
+element:
+	CMPQ         R10, $+1
+	JLT          elementEnd
+	VBROADCASTSS (R9), Y2
+	VSUBPS       (R8), Y2, Y3
+	VFMADD231PS  Y3, Y3, Y0
+	VSUBPS       32(R8), Y2, Y2
+	VFMADD231PS  Y2, Y2, Y1
+	ADDQ         DI, R8
+	ADDQ         $0x04, R9
+	SUBQ         $+1, R10
+	JMP          element
+
+elementEnd:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    $0x40, DX
+	ADDQ    $0x40, AX
+	SUBQ    $+16, BX
+	JMP     columns
+
+columnsEnd:
+	VZEROUPPER
+	RET
+
+// func l2ColumnsAVX512(dst *float32, query *float32, columns *float32, count int, dim int)
+// Requires: AVX, AVX512F
+TEXT ·l2ColumnsAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ query+8(FP), CX
+	MOVQ columns+16(FP), DX
+	MOVQ count+24(FP), BX
+	MOVQ dim+32(FP), SI
+	MOVQ BX, DI
+	SHLQ $0x02, DI
+
+columns:
+	CMPQ   BX, $+16
+	JLT    columnsEnd
+	VPXORD Z0, Z0, Z0
+	MOVQ   DX, R8
+	MOVQ   CX, R9
+	MOVQ   SI, R10
+
+element:
+	CMPQ         R10, $+1
+	JLT          elementEnd
+	VBROADCASTSS (R9), Z1
+	VSUBPS       (R8), Z1, Z1
+	VFMADD231PS  Z1, Z1, Z0
+	ADDQ         DI, R8
+	ADDQ         $0x04, R9
+	SUBQ         $+1, R10
+	JMP          element
+
+elementEnd:
+	VMOVUPS Z0, (AX)
+	ADDQ    $0x40, DX
+	ADDQ    $0x40, AX
+	SUBQ    $+16, BX
+	JMP     columns
+
+columnsEnd:
+	VZEROUPPER
+	RET
+
+// func dotColumnsAVX2(dst *float32, query *float32, columns *float32, count int, dim int)
+// Requires: AVX, FMA3
+TEXT ·dotColumnsAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ query+8(FP), CX
+	MOVQ columns+16(FP), DX
+	MOVQ count+24(FP), BX
+	MOVQ dim+32(FP), SI
+	MOVQ BX, DI
+	SHLQ $0x02, DI
+
+columns:
+	CMPQ   BX, $+16
+	JLT    columnsEnd
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	MOVQ   DX, R8
+	MOVQ   CX, R9
+	MOVQ   SI, R10
+
+element:
+	CMPQ         R10, $+1
+	JLT          elementEnd
+	VBROADCASTSS (R9), Y2
+	VFMADD231PS  (R8), Y2, Y0
+	VFMADD231PS  32(R8), Y2, Y1
+	ADDQ         DI, R8
+	ADDQ         $0x04, R9
+	SUBQ         $+1, R10
+	JMP          element
+
+elementEnd:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    $0x40, DX
+	ADDQ    $0x40, AX
+	SUBQ    $+16, BX
+	JMP     columns
+
+columnsEnd:
+	VZEROUPPER
+	RET
+
+// func dotColumnsAVX512(dst *float32, query *float32, columns *float32, count int, dim int)
+// Requires: AVX, AVX512F
+TEXT ·dotColumnsAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ query+8(FP), CX
+	MOVQ columns+16(FP), DX
+	MOVQ count+24(FP), BX
+	MOVQ dim+32(FP), SI
+	MOVQ BX, DI
+	SHLQ $0x02, DI
+
+columns:
+	CMPQ   BX, $+16
+	JLT    columnsEnd
+	VPXORD Z0, Z0, Z0
+	MOVQ   DX, R8
+	MOVQ   CX, R9
+	MOVQ   SI, R10
+
+element:
+	CMPQ         R10, $+1
+	JLT          elementEnd
+	VBROADCASTSS (R9), Z1
+	VFMADD231PS  (R8), Z1, Z0
+	ADDQ         DI, R8
+	ADDQ         $0x04, R9
+	SUBQ         $+1, R10
+	JMP          element
+
+elementEnd:
+	VMOVUPS Z0, (AX)
+	ADDQ    $0x40, DX
+	ADDQ    $0x40, AX
+	SUBQ    $+16, BX
+	JMP     columns
+
+columnsEnd:
+	VZEROUPPER
+	RET

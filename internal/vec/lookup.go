@@ -61,3 +61,28 @@ func checkLookup(name string, rows, codes, tables, perByte, stride int) int {
 	}
 	return bytes
 }
+
+// L2Columns sets dst[j] to the squared distance between query and vector j of columns [len(query)][len(dst)]float32: element d of all
+// vectors lies together.
+func L2Columns(dst, query, columns []float32) { columnKernel(best(), opL2, dst, query, columns) }
+
+// DotColumns is L2Columns for the inner product.
+func DotColumns(dst, query, columns []float32) { columnKernel(best(), opDot, dst, query, columns) }
+
+func columnKernel(i isa, o op, dst, query, columns []float32) {
+	n := len(dst)
+	columns = columns[:n*len(query)]
+	if n > 0 && n%16 == 0 && len(query) > 0 && i != portable && columnsAssembly(i, o, dst, query, columns) {
+		return
+	}
+	clear(dst)
+	for d, x := range query {
+		for j, y := range columns[d*n : (d+1)*n] {
+			if o == opL2 {
+				dst[j] += (x - y) * (x - y)
+			} else {
+				dst[j] += x * y
+			}
+		}
+	}
+}

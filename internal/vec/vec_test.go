@@ -330,3 +330,32 @@ func TestLookupsSumTheTables(t *testing.T) {
 		}
 	}
 }
+
+func TestColumnsCompareVectorsThatLieSideBySide(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for _, dim := range []int{1, 2, 8, 13} {
+		for _, n := range []int{1, 15, 16, 48, 256} {
+			query, columns := make([]float32, dim), make([]float32, n*dim)
+			for i := range query {
+				query[i] = float32(r.NormFloat64())
+			}
+			for i := range columns {
+				columns[i] = float32(r.NormFloat64())
+			}
+			for _, i := range testISAs(t) {
+				for _, o := range []op{opL2, opDot} {
+					dst, row := make([]float32, n), make([]float32, dim)
+					columnKernel(i, o, dst, query, columns)
+					for j := range n {
+						for d := range dim {
+							row[d] = columns[d*n+j]
+						}
+						if want, _, scale := reference(o, query, row); !same(dst[j], want, scale) {
+							t.Fatalf("isa %d op %d dim %d, vector %d of %d: got %v, want %v", i, o, dim, j, n, dst[j], want)
+						}
+					}
+				}
+			}
+		}
+	}
+}

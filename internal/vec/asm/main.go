@@ -27,5 +27,9 @@ func main() {
 	assignAVX512()
 	lookup4AVX2()
 	lookup4AVX512()
+	for _, m := range []measure{l2, dot} {
+		columns("AVX2", 8, m)
+		columns("AVX512", 16, m)
+	}
 	Generate()
 }

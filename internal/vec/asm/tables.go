@@ -219,3 +219,60 @@ func lookup4AVX2() {
 	VZEROUPPER()
 	RET()
 }
+
+// columns computes one query against vectors that lie side by side: element d of vector j at columns[d*count+j]; count is a multiple of the
+// register's width. The tables of a product quantizer are made of it.
+func columns(isa string, width int, m measure) {
+	TEXT(string(m)+"Columns"+isa, NOSPLIT, "func(dst, query, columns *float32, count, dim int)")
+	Doc(string(m) + "Columns" + isa + ": columns [dim][count]; count is a multiple of 16.")
+	dst, query := Load(Param("dst"), GP64()), Load(Param("query"), GP64())
+	column, count := Load(Param("columns"), GP64()), Load(Param("count"), GP64())
+	dim, stride := Load(Param("dim"), GP64()), GP64()
+	MOVQ(count, stride)
+	SHLQ(U8(2), stride)
+	vectors := 16 / width
+	loop(count, "columns", 16, func() {
+		var acc []reg.VecVirtual
+		if width == 16 {
+			acc = zmms(vectors)
+		} else {
+			acc = ymms(vectors)
+		}
+		zero(acc)
+		at, q, left := GP64(), GP64(), GP64()
+		MOVQ(column, at)
+		MOVQ(query, q)
+		MOVQ(dim, left)
+		loop(left, "element", 1, func() {
+			var x reg.VecVirtual
+			if width == 16 {
+				x = ZMM()
+			} else {
+				x = YMM()
+			}
+			VBROADCASTSS(Mem{Base: q}, x)
+			for i, z := range acc {
+				m4 := Mem{Base: at, Disp: 4 * width * i}
+				if m == dot {
+					VFMADD231PS(m4, x, z)
+					continue
+				}
+				d := YMM()
+				if width == 16 {
+					d = ZMM()
+				}
+				VSUBPS(m4, x, d)
+				VFMADD231PS(d, d, z)
+			}
+			ADDQ(stride, at)
+			ADDQ(U8(4), q)
+		})
+		for i, z := range acc {
+			VMOVUPS(z, Mem{Base: dst, Disp: 4 * width * i})
+		}
+		ADDQ(U8(64), column)
+		ADDQ(U8(64), dst)
+	})
+	VZEROUPPER()
+	RET()
+}
