@@ -56,6 +56,21 @@ type Meta struct {
 	Covers  *roaring.Bitmap // fragment ids; may hold ids of fragments that are gone
 	Metric  Metric          // vector kinds
 	Version int32           // index_version
+	// PhysicalKeys says that the stored keys are row addresses even where the table has stable row ids; a segment sets it from
+	// Kind and Version when it is opened. Without it the keys are row ids in such tables, row addresses in all others.
+	PhysicalKeys bool
+}
+
+// PhysicalKeys says whether segments of a kind and index_version store row addresses in tables with stable row ids, see Meta.
+func PhysicalKeys(kind Kind, version int32) bool {
+	switch kind {
+	case KindBTree, KindBitmap:
+		return version >= 1
+	case KindLabelList:
+		return version >= 2
+	default:
+		return false
+	}
 }
 
 // Segment is what every segment can do. It is safe for concurrent use. Close drops what it cached.
@@ -158,11 +173,11 @@ func (t Truth) Not(universe *rowset.Set) Truth {
 type Match int
 
 const (
-	// Exact: the sets are the answer.
+	// Exact means that the sets are the answer.
 	Exact Match = iota
-	// AtMost: the TRUE set may hold rows that do not match; the caller rechecks them.
+	// AtMost means that the TRUE set may hold rows that do not match; the caller rechecks them.
 	AtMost
-	// TrueOnly: the TRUE set is exact but NULL cannot be told from FALSE (label lists of old writers).
+	// TrueOnly means that the TRUE set is exact but NULL cannot be told from FALSE (label lists of old writers).
 	TrueOnly
 )
 
@@ -171,8 +186,10 @@ type FilterSegment interface {
 	Segment
 	// Answers says, without I/O, whether Lookup supports the operator, and with which Match.
 	Answers(op Op) (Match, bool)
-	// Lookup returns the stored keys where p is TRUE and where it is NULL. Errors: ErrInvalid for a predicate
-	// of another type than the column, ErrUnsupported for an operator that Answers refuses, ErrCorrupt, ErrIO.
+	// Lookup returns the stored keys where p is TRUE and where it is NULL. The sets may be shared with the segment's cache:
+	// the caller must not change them. What is read for the answer is allocated with the allocator of ctx
+	// (compute.WithAllocator). Errors: ErrInvalid for a predicate of another type than the column, ErrUnsupported for
+	// an operator that Answers refuses, ErrCorrupt, ErrIO, ErrMemoryLimit.
 	Lookup(ctx context.Context, p Predicate) (Truth, Match, error)
 	// Estimate returns about how many rows p matches, from what is in memory or cheap to read; -1 = unknown.
 	Estimate(ctx context.Context, p Predicate) (int64, error)
