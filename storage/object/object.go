@@ -71,3 +71,10 @@ func Prefetch(f File, rs []Range) {
 		p.Prefetch(rs)
 	}
 }
+
+// Pager is a Store that can list the first names of a folder without listing all of it.
+type Pager interface {
+	// ListPage returns the first entries of the folder by name, about limit of them, and whether these are all. A store that does not
+	// list by name is no Pager.
+	ListPage(ctx context.Context, dir string, limit int) (entries []Entry, isAll bool, err error)
+}
