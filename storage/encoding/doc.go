@@ -1,0 +1,20 @@
+// Package encoding holds the page codecs of Lance data files: bytes to Arrow buffers (and, in the encode_*.go files, back). It does no I/O
+// and knows no files: package file decides which bytes belong to which rows and hands them over here.
+//
+// The parts, in the order in which a page goes through them:
+//
+//   - Levels turns repetition and definition buffers into u16 arrays;
+//   - MiniBlock, Zip and Block turn value buffers of the three contexts (chunks, single values, whole arrays) into Values;
+//   - Nesting turns levels into the validity bitmaps and offsets of each layer above the values.
+//
+// Invariants:
+//
+//	I1: no decoder reads outside the slices it is given or panics on their content; bytes that make no sense are an errs.ErrCorrupt.
+//	I2: a count or length that comes from the bytes sizes an allocation only after it was checked against the bytes that must hold
+//	    it, or against a named maximum of limits.go where no bytes do (runs, constants, compressed frames).
+//	I3: compiled codecs (MiniBlock, Zip, Block, Levels) are immutable and safe for concurrent use; all state of one read lives in
+//	    Chunk, Values and Nesting, which belong to one goroutine.
+//	I4: all integers are little-endian, and so is the machine: buffers are used as they lie in the file.
+//
+// Start at values.go, then miniblock.go. Byte layouts are drawn in docs/format/page.md.
+package encoding
