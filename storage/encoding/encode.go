@@ -171,12 +171,11 @@ var (
 
 // encode picks the layout: constant, then mini-block for small values, then full-zip.
 func (b *leafBuilder) encode(opts EncodeOptions) (*Page, error) {
-	isZipped := b.isWide() && !b.structAboveList()
-	lv := b.levels(isZipped && b.maxRep > 0)
+	lv := b.levels()
 	if p := b.encodeConstant(lv, opts); p != nil {
 		return p, nil
 	}
-	if isZipped {
+	if b.isWide() && !b.structAboveList() {
 		return b.encodeFullZip(lv)
 	}
 	p, err := b.encodeMiniBlock(lv, opts)

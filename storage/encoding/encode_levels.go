@@ -17,10 +17,9 @@ type pageLevels struct {
 	entries    int
 }
 
-// levels describes the page that the builder holds. The layers get only the definition levels that occur, inner-most first, so that pages without nulls carry none.
-// With itemLevel the leaf keeps its level even where no value is null: Lance core 12 miscounts full-zip list pages whose items have none
-// when another page of the column has one.
-func (b *leafBuilder) levels(itemLevel bool) pageLevels {
+// levels describes the page that the builder holds. A flat column gets a definition level only if a null occurs. The layers of a nested one keep every level
+// that the schema allows, so that they mean the same in all its pages: Lance core 12 miscounts where a page has a level that its neighbour lacks.
+func (b *leafBuilder) levels() pageLevels {
 	lv := pageLevels{maxRep: b.maxRep, entries: b.entries}
 	if b.maxRep > 0 {
 		lv.rep = b.rep
@@ -29,10 +28,10 @@ func (b *leafBuilder) levels(itemLevel bool) pageLevels {
 	for _, d := range b.def {
 		used[d] = true
 	}
-	if itemLevel {
-		used[b.steps[len(b.steps)-1].defNull] = true
-		if b.def == nil {
-			b.def = make([]uint16, b.entries)
+	if len(b.steps) > 1 {
+		for _, s := range b.steps {
+			used[s.defNull] = used[s.defNull] || s.nullable
+			used[s.defEmpty] = used[s.defEmpty] || s.kind == stepList
 		}
 	}
 	var renumber [len(used)]uint16
@@ -76,7 +75,9 @@ func (b *leafBuilder) levels(itemLevel bool) pageLevels {
 	if lv.maxDef == 0 {
 		return lv
 	}
-	lv.def = b.def
+	if lv.def = b.def; lv.def == nil {
+		lv.def = make([]uint16, b.entries)
+	}
 	for i, d := range lv.def {
 		lv.def[i] = renumber[d]
 	}

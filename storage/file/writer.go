@@ -112,6 +112,12 @@ func NewWriter(w object.Writer, s *schema.Schema, opts WriterOptions) (*Writer, 
 	return out, nil
 }
 
+// CheckWritable says whether files of that schema can be written. Errors: as NewWriter.
+func CheckWritable(s *schema.Schema, v Version) error {
+	_, err := NewWriter(nil, s, WriterOptions{Version: v})
+	return err
+}
+
 // Write appends the rows of a batch, whose columns are found by name. It keeps no reference to the batch. Errors: ErrInvalid for a missing,
 // unknown or differently typed column and for a null where the schema has none, ErrUnsupported for a value too large, ErrIO, ErrDiskFull.
 func (w *Writer) Write(ctx context.Context, batch arrow.RecordBatch) error {

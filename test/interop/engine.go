@@ -1,0 +1,271 @@
+//go:build interop
+
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/lakesql/lakesql/internal/testutil"
+)
+
+// Request is one request to an engine: the key op and the keys that the operation takes.
+type Request map[string]any
+
+// Engine is a running engine. Requests run one after the other.
+type Engine struct {
+	tb    testing.TB
+	name  string
+	in    io.WriteCloser
+	out   *bufio.Reader
+	files int
+	dir   string
+}
+
+// StartPython starts pylance; LAKESQL_PYTHON names the interpreter (default python3).
+func StartPython(tb testing.TB) *Engine {
+	tb.Helper()
+	python := os.Getenv("LAKESQL_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	return start(tb, "pylance", python, "engine.py")
+}
+
+// StartNode starts LanceDB.
+func StartNode(tb testing.TB) *Engine {
+	tb.Helper()
+	return start(tb, "lancedb", "node", "engine.mjs")
+}
+
+func start(tb testing.TB, name, command, script string) *Engine {
+	tb.Helper()
+	folder := filepath.Join(testutil.Root(tb), "test", "interop")
+	cmd := exec.Command(command, script) //nolint:gosec // the test's own script
+	cmd.Dir = folder
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatalf("%s does not start (see doc.go for what to install): %v", name, err)
+	}
+	e := &Engine{tb: tb, name: name, in: in, out: bufio.NewReaderSize(out, 1<<20), dir: tb.TempDir()}
+	tb.Cleanup(func() {
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil {
+			tb.Logf("%s ended: %v\n%s", name, err, stderr.String())
+		}
+	})
+	if _, err := e.answer(); err != nil {
+		tb.Fatalf("%s: %v\n%s", name, err, stderr.String())
+	}
+	return e
+}
+
+func (e *Engine) answer() (json.RawMessage, error) {
+	line, err := e.out.ReadBytes('\n')
+	if err != nil {
+		return nil, fmt.Errorf("no answer: %w", err)
+	}
+	var a struct {
+		OK    json.RawMessage `json:"ok"`
+		Error string          `json:"error"`
+	}
+	if err := json.Unmarshal(line, &a); err != nil {
+		return nil, fmt.Errorf("answer %q: %w", line, err)
+	}
+	if a.Error != "" {
+		return nil, fmt.Errorf("%s", a.Error)
+	}
+	return a.OK, nil
+}
+
+// Try runs one request and returns the engine's error, if any.
+func (e *Engine) Try(op string, r Request) (json.RawMessage, error) {
+	e.tb.Helper()
+	all := Request{"op": op}
+	for k, v := range r {
+		all[k] = v
+	}
+	b, err := json.Marshal(all)
+	if err != nil {
+		e.tb.Fatal(err)
+	}
+	if _, err := e.in.Write(append(b, '\n')); err != nil {
+		e.tb.Fatalf("%s: %v", e.name, err)
+	}
+	return e.answer()
+}
+
+// Do runs one request, decodes the answer into into (nil = ignore) and fails the test on an error.
+func (e *Engine) Do(op string, r Request, into any) {
+	e.tb.Helper()
+	a, err := e.Try(op, r)
+	if err != nil {
+		e.tb.Fatalf("%s %s %v: %v", e.name, op, r, err)
+	}
+	if into == nil {
+		return
+	}
+	if err := json.Unmarshal(a, into); err != nil {
+		e.tb.Fatalf("%s %s: answer %s: %v", e.name, op, a, err)
+	}
+}
+
+// Rows runs a request of pylance that yields rows (scan, take, file). The caller releases the table.
+func (e *Engine) Rows(op string, r Request) arrow.Table {
+	e.tb.Helper()
+	path := e.newFile()
+	all := Request{"out": path}
+	for k, v := range r {
+		all[k] = v
+	}
+	e.Do(op, all, nil)
+	f, err := os.Open(path) //nolint:gosec // the test's own folder
+	if err != nil {
+		e.tb.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	reader, err := ipc.NewReader(f, ipc.WithAllocator(memory.DefaultAllocator))
+	if err != nil {
+		e.tb.Fatal(err)
+	}
+	defer reader.Release()
+	var batches []arrow.RecordBatch
+	for reader.Next() {
+		b := reader.RecordBatch()
+		b.Retain()
+		batches = append(batches, b)
+	}
+	if reader.Err() != nil {
+		e.tb.Fatal(reader.Err())
+	}
+	return array.NewTableFromRecords(reader.Schema(), batches)
+}
+
+// Send writes a batch where the engine can read it and returns the path.
+func (e *Engine) Send(batches ...arrow.RecordBatch) string {
+	e.tb.Helper()
+	path := e.newFile()
+	f, err := os.Create(path) //nolint:gosec // the test's own folder
+	if err != nil {
+		e.tb.Fatal(err)
+	}
+	w := ipc.NewWriter(f, ipc.WithSchema(batches[0].Schema()))
+	for _, b := range batches {
+		if err := w.Write(b); err != nil {
+			e.tb.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		e.tb.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		e.tb.Fatal(err)
+	}
+	return path
+}
+
+func (e *Engine) newFile() string {
+	e.files++
+	return filepath.Join(e.dir, fmt.Sprintf("rows-%d.arrows", e.files))
+}
+
+// Info is what pylance says about a dataset.
+type Info struct {
+	Version            uint64 `json:"version"`
+	Rows               int64  `json:"rows"`
+	DataStorageVersion string `json:"data_storage_version"`
+	StableRowIDs       bool   `json:"stable_row_ids"`
+	Fragments          []struct {
+		ID      uint64 `json:"id"`
+		Rows    int64  `json:"rows"`
+		Deleted int64  `json:"deleted"`
+	} `json:"fragments"`
+	Indices []struct {
+		Name     string `json:"name"`
+		Type     string `json:"type"`
+		Segments int    `json:"segments"`
+	} `json:"indices"`
+}
+
+// Info asks pylance about a dataset.
+func (e *Engine) Info(path string) Info {
+	e.tb.Helper()
+	var out Info
+	e.Do("info", Request{"path": path}, &out)
+	return out
+}
+
+// Explain returns pylance's plan of a scan.
+func (e *Engine) Explain(r Request) string {
+	e.tb.Helper()
+	var out struct{ Plan string }
+	e.Do("explain", r, &out)
+	return out.Plan
+}
+
+// Column returns one column of a table as one array. The caller releases it.
+func Column(tb testing.TB, t arrow.Table, name string) arrow.Array {
+	tb.Helper()
+	at := t.Schema().FieldIndices(name)
+	if len(at) != 1 {
+		tb.Fatalf("no column %q in %s", name, t.Schema())
+	}
+	chunks := t.Column(at[0]).Data().Chunks()
+	if len(chunks) == 0 {
+		return array.MakeArrayOfNull(memory.DefaultAllocator, t.Schema().Field(at[0]).Type, 0)
+	}
+	out, err := array.Concatenate(chunks, memory.DefaultAllocator)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return out
+}
+
+// MustEqual compares a column of an answer with what was written.
+func MustEqual(tb testing.TB, what string, want, got arrow.Array) {
+	tb.Helper()
+	if want.Len() != got.Len() {
+		tb.Fatalf("%s: %d rows, want %d", what, got.Len(), want.Len())
+	}
+	if equalArrays(want, got) {
+		return
+	}
+	for i := range want.Len() {
+		if w, g := array.NewSlice(want, int64(i), int64(i+1)), array.NewSlice(got, int64(i), int64(i+1)); !equalArrays(w, g) {
+			tb.Fatalf("%s: row %d is %s, want %s", what, i, g, w)
+		}
+	}
+	tb.Fatalf("%s: the arrays differ", what)
+}
+
+// equalArrays compares values; types may differ in the names of list items.
+func equalArrays(want, got arrow.Array) bool {
+	if want.DataType().ID() != got.DataType().ID() {
+		return false
+	}
+	if array.Equal(want, got) {
+		return true
+	}
+	return want.String() == got.String()
+}

@@ -1,0 +1,156 @@
+"""Drives the reference engine for the interop tests: one JSON request a line on stdin, one JSON answer a line on stdout.
+
+Rows travel as Arrow IPC stream files whose paths are in the request. Every answer has "ok" or "error".
+"""
+
+import json
+import sys
+import uuid
+
+try:
+    import lance
+    import pyarrow as pa
+    import pyarrow.ipc as ipc
+except ImportError as e:
+    print(json.dumps({"error": f"{e}; install test/interop/requirements.txt"}), flush=True)
+    sys.exit(3)
+
+
+def read_rows(path):
+    return ipc.open_stream(path).read_all()
+
+
+def write_rows(table, path):
+    with ipc.new_stream(path, table.schema) as w:
+        w.write_table(table)
+    return {"rows": table.num_rows}
+
+
+def open_dataset(r):
+    return lance.dataset(r["path"], version=r.get("version"))
+
+
+def scanner(r):
+    nearest = r.get("nearest")
+    if nearest:
+        nearest = dict(nearest)
+        nearest["q"] = pa.array(nearest["q"], pa.float32())
+    return open_dataset(r).scanner(
+        columns=r.get("columns"), filter=r.get("filter"), limit=r.get("limit"), offset=r.get("offset"),
+        nearest=nearest, prefilter=True if nearest else None, with_row_id=r.get("with_row_id"),
+        with_row_address=r.get("with_row_address"), use_scalar_index=r.get("use_scalar_index"), scan_in_order=True)
+
+
+def do_info(r):
+    ds = open_dataset(r)
+    return {
+        "version": ds.version, "rows": ds.count_rows(), "data_storage_version": ds.data_storage_version,
+        "fragments": [{"id": f.fragment_id, "rows": f.physical_rows, "deleted": f.num_deletions} for f in ds.get_fragments()],
+        "indices": [{"name": i.name, "type": i.index_type, "segments": len(i.segments)} for i in ds.describe_indices()],
+        "stable_row_ids": ds.has_stable_row_ids,
+    }
+
+
+def do_scan(r):
+    return write_rows(scanner(r).to_table(), r["out"])
+
+
+def do_explain(r):
+    return {"plan": scanner(r).explain_plan(verbose=True)}
+
+
+def do_take(r):
+    return write_rows(open_dataset(r).take(r["rows"], columns=r.get("columns")), r["out"])
+
+
+def do_file(r):
+    from lance.file import LanceFileReader
+    f = LanceFileReader(r["path"])
+    if "rows" in r:
+        return write_rows(f.take_rows(r["rows"]).to_table(), r["out"])
+    if "start" in r:
+        return write_rows(f.read_range(r["start"], r["count"]).to_table(), r["out"])
+    return write_rows(f.read_all().to_table(), r["out"])
+
+
+def do_create(r):
+    ds = lance.write_dataset(read_rows(r["in"]), r["path"], mode=r.get("mode", "create"), max_rows_per_file=r.get("max_rows_per_file", 1 << 20),
+                             data_storage_version=r.get("data_storage_version"), enable_stable_row_ids=r.get("stable_row_ids", False))
+    return {"version": ds.version}
+
+
+def do_append(r):
+    return {"version": lance.write_dataset(read_rows(r["in"]), open_dataset(r), mode="append").version}
+
+
+def do_delete(r):
+    ds = open_dataset(r)
+    ds.delete(r["filter"])
+    return {"version": ds.version}
+
+
+def do_update(r):
+    ds = open_dataset(r)
+    ds.update(r["values"], where=r.get("filter"))
+    return {"version": ds.version}
+
+
+def do_compact(r):
+    ds = open_dataset(r)
+    m = ds.optimize.compact_files(target_rows_per_fragment=r.get("target_rows", 1 << 20))
+    return {"version": ds.version, "removed": m.fragments_removed, "added": m.fragments_added}
+
+
+def do_optimize_indices(r):
+    ds = open_dataset(r)
+    ds.optimize.optimize_indices(**r.get("options", {}))
+    return {"version": ds.version}
+
+
+def do_create_index(r):
+    ds = open_dataset(r)
+    if r.get("vector"):
+        ds = ds.create_index(r["column"], r["kind"], name=r.get("name"), **r.get("options", {}))
+    else:
+        ds.create_scalar_index(r["column"], r["kind"], name=r.get("name"), **r.get("options", {}))
+    return {"version": ds.version}
+
+
+def do_drop_index(r):
+    ds = open_dataset(r)
+    ds.drop_index(r["name"])
+    return {"version": ds.version}
+
+
+# A dataset object held across requests, to commit from an old version.
+held = {}
+
+
+def do_hold(r):
+    key = str(uuid.uuid4())
+    held[key] = open_dataset(r)
+    return {"key": key, "version": held[key].version}
+
+
+def do_held_append(r):
+    return {"version": lance.write_dataset(read_rows(r["in"]), held[r["key"]], mode="append").version}
+
+
+def do_held_delete(r):
+    held[r["key"]].delete(r["filter"])
+    return {"version": held[r["key"]].version}
+
+
+def main():
+    handlers = {k[3:]: v for k, v in globals().items() if k.startswith("do_")}
+    print(json.dumps({"ok": {"lance": lance.__version__, "pyarrow": pa.__version__}}), flush=True)
+    for line in sys.stdin:
+        r = json.loads(line)
+        try:
+            answer = {"ok": handlers[r.pop("op")](r)}
+        except BaseException as e:  # the engine's panics are no Exceptions
+            answer = {"error": f"{type(e).__name__}: {e}"}
+        print(json.dumps(answer), flush=True)
+
+
+main()

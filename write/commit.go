@@ -1,0 +1,295 @@
+package write
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/storage/manifest"
+	"github.com/lakesql/lakesql/storage/object"
+	"github.com/lakesql/lakesql/storage/pb/tablepb"
+)
+
+const (
+	writerLibrary = "lakesql"
+	writerVersion = "0.1.0" // readers want a plain x.y.z
+	hintName      = "latest_version_hint.json"
+	// retriesMax bounds how often a lost race is run again.
+	retriesMax = 100
+)
+
+// Target is a table directory in a store.
+type Target struct {
+	Store object.Store
+	Dir   string // below the store's root; "" = the root itself
+}
+
+// CommitOptions is common to all commits. The zero value is the default.
+type CommitOptions struct {
+	Now     func() time.Time // the commit's timestamp; nil = time.Now
+	Retries int              // how often a lost race is run again; 0 = 100, -1 = never
+}
+
+func (o CommitOptions) withDefaults() CommitOptions {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	switch o.Retries {
+	case 0:
+		o.Retries = retriesMax
+	case -1:
+		o.Retries = 0
+	}
+	return o
+}
+
+// Committed describes a commit that succeeded.
+type Committed struct {
+	Version     uint64
+	FragmentIDs []uint64 // of the new fragments, in the order of the rows
+}
+
+// version is one published version that a commit starts from.
+type version struct {
+	*manifest.Manifest
+	naming manifest.Naming
+}
+
+// next is the version in the making.
+type next struct {
+	manifest  *tablepb.Manifest
+	indices   []*tablepb.IndexMetadata
+	fragments []uint64 // ids of new fragments
+}
+
+// operation is one kind of commit.
+type operation interface {
+	// apply changes a copy of the version that it is based on. It may be called again after a lost race.
+	apply(base *version, n *next) error
+	// transaction says what apply did, for other writers.
+	transaction() *tablepb.Transaction
+	// allows says whether the commit still means the same after another one came first.
+	allows(came *tablepb.Transaction) bool
+}
+
+// versions lists the published versions of a table, ascending.
+func (t Target) versions(ctx context.Context) ([]uint64, manifest.Naming, error) {
+	entries, err := t.Store.List(ctx, object.Join(t.Dir, manifest.VersionsDir))
+	if err != nil {
+		return nil, 0, err
+	}
+	var out []uint64
+	naming := manifest.NamingV2
+	for _, e := range entries {
+		if v, n, ok := manifest.ParseName(e.Name); ok && !e.IsDir {
+			out, naming = append(out, v), n
+		}
+	}
+	slices.Sort(out)
+	return out, naming, nil
+}
+
+func (t Target) manifestPath(n manifest.Naming, v uint64) string {
+	return object.Join(t.Dir, manifest.VersionsDir, n.Name(v))
+}
+
+// latest reads the newest version. Errors: ErrNotFound where there is no table.
+func (t Target) latest(ctx context.Context) (*version, error) {
+	all, naming, err := t.versions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, errs.New(errs.ErrNotFound, "%s has no table %q", t.Store.URL(), t.Dir)
+	}
+	return t.at(ctx, naming, all[len(all)-1])
+}
+
+func (t Target) at(ctx context.Context, naming manifest.Naming, v uint64) (*version, error) {
+	m, err := manifest.Read(ctx, t.Store, t.manifestPath(naming, v))
+	if err != nil {
+		return nil, err
+	}
+	if m.Version() != v {
+		return nil, errs.WithPath(errs.Corrupt("manifest", -1, "says version %d, its name %d", m.Version(), v), t.manifestPath(naming, v))
+	}
+	return &version{Manifest: m, naming: naming}, nil
+}
+
+// commit publishes op on top of base and rebases it while others win the race (I1, I4). Errors: ErrConflict, ErrUnsupported, and those of the store.
+func (t Target) commit(ctx context.Context, base *version, op operation, opts CommitOptions) (Committed, error) {
+	opts = opts.withDefaults()
+	for attempt := 0; ; attempt++ {
+		n, content, err := t.prepare(base, op, opts.Now())
+		if err != nil {
+			return Committed{}, err
+		}
+		v := n.manifest.GetVersion()
+		err = t.Store.Put(ctx, t.manifestPath(base.naming, v), content, true)
+		if err == nil {
+			t.hint(ctx, v)
+			return Committed{Version: v, FragmentIDs: n.fragments}, nil
+		}
+		if !errors.Is(err, errs.ErrExists) {
+			return Committed{}, fmt.Errorf("commit version %d: %w", v, err)
+		}
+		if attempt >= opts.Retries {
+			return Committed{}, errs.New(errs.ErrConflict, "version %d was committed by another writer first, after %d attempts", v, attempt+1)
+		}
+		if base, err = t.rebase(ctx, base, op); err != nil {
+			return Committed{}, err
+		}
+	}
+}
+
+// prepare builds the file of the version after base.
+func (t Target) prepare(base *version, op operation, now time.Time) (*next, []byte, error) {
+	m := base.Proto
+	if err := manifest.CheckWritable(m.GetWriterFeatureFlags()); err != nil {
+		return nil, nil, err
+	}
+	if m.GetVersion() == math.MaxUint64 {
+		return nil, nil, errs.New(errs.ErrOverflow, "version %d is the last one", m.GetVersion())
+	}
+	copied, ok := proto.Clone(m).(*tablepb.Manifest)
+	if !ok {
+		return nil, nil, errs.New(errs.ErrInternal, "a cloned manifest is no manifest")
+	}
+	n := &next{manifest: copied, indices: slices.Clone(base.Indices)}
+	readVersion := n.manifest.GetVersion()
+	n.manifest.Version = readVersion + 1
+	n.manifest.Timestamp = timestamppb.New(now)
+	n.manifest.WriterVersion = &tablepb.Manifest_WriterVersion{Library: writerLibrary, Version: writerVersion}
+	n.manifest.TransactionFile = "" // the transaction is inline
+	n.manifest.Tag = ""
+	if err := op.apply(base, n); err != nil {
+		return nil, nil, err
+	}
+	n.setFlags()
+	tx := op.transaction()
+	tx.ReadVersion = readVersion
+	if tx.Uuid == "" {
+		tx.Uuid = uuid.NewString()
+	}
+	content, err := manifest.Encode(n.manifest, n.indices, tx)
+	return n, content, err
+}
+
+// setFlags recomputes the flags that follow from the content and keeps the others.
+func (n *next) setFlags() {
+	has := func(flag uint64, want bool, in ...*uint64) {
+		for _, flags := range in {
+			*flags &^= flag
+			if want {
+				*flags |= flag
+			}
+		}
+	}
+	reader, writer := &n.manifest.ReaderFeatureFlags, &n.manifest.WriterFeatureFlags
+	deleted := slices.ContainsFunc(n.manifest.GetFragments(), func(f *tablepb.DataFragment) bool { return f.GetDeletionFile() != nil })
+	has(manifest.FlagDeletionFiles, deleted, reader, writer)
+	has(manifest.FlagBasePaths, len(n.manifest.GetBasePaths()) > 0, reader, writer)
+	has(manifest.FlagTableConfig, len(n.manifest.GetConfig()) > 0, writer)
+}
+
+// addFragments gives new fragments their ids and, in tables with stable row ids, their rows theirs (I3).
+func (n *next) addFragments(fragments []*tablepb.DataFragment) error {
+	m := n.manifest
+	id := uint64(0)
+	if m.MaxFragmentId != nil {
+		id = uint64(m.GetMaxFragmentId()) + 1
+	}
+	for _, f := range m.GetFragments() { // writers that forget the high mark exist
+		id = max(id, f.GetId()+1)
+	}
+	for _, f := range fragments {
+		if id > math.MaxUint32 {
+			return errs.New(errs.ErrOverflow, "fragment ids are used up")
+		}
+		f, ok := proto.Clone(f).(*tablepb.DataFragment)
+		if !ok {
+			return errs.New(errs.ErrInternal, "a cloned fragment is no fragment")
+		}
+		f.Id = id
+		if m.GetReaderFeatureFlags()&manifest.FlagStableRowIDs != 0 {
+			if err := n.giveRowIDs(f); err != nil {
+				return err
+			}
+		}
+		m.Fragments = append(m.Fragments, f)
+		top := uint32(id)
+		m.MaxFragmentId = &top
+		n.fragments = append(n.fragments, id)
+		id++
+	}
+	return nil
+}
+
+func (n *next) giveRowIDs(f *tablepb.DataFragment) error {
+	from := n.manifest.GetNextRowId()
+	if f.GetPhysicalRows() > math.MaxUint64-from {
+		return errs.New(errs.ErrOverflow, "row ids are used up")
+	}
+	to := from + f.GetPhysicalRows()
+	span := func(from, to uint64) *tablepb.U64Segment {
+		return &tablepb.U64Segment{Segment: &tablepb.U64Segment_Range_{Range: &tablepb.U64Segment_Range{Start: from, End: to}}}
+	}
+	ids, err := proto.Marshal(&tablepb.RowIdSequence{Segments: []*tablepb.U64Segment{span(from, to)}})
+	if err != nil {
+		return errs.New(errs.ErrInternal, "row ids: %w", err)
+	}
+	// Every row was created, and last changed, by this version.
+	born, err := proto.Marshal(&tablepb.RowDatasetVersionSequence{Runs: []*tablepb.RowDatasetVersionRun{
+		{Span: span(0, f.GetPhysicalRows()), Version: n.manifest.GetVersion()},
+	}})
+	if err != nil {
+		return errs.New(errs.ErrInternal, "row versions: %w", err)
+	}
+	f.RowIdSequence = &tablepb.DataFragment_InlineRowIds{InlineRowIds: ids}
+	f.CreatedAtVersionSequence = &tablepb.DataFragment_InlineCreatedAtVersions{InlineCreatedAtVersions: born}
+	f.LastUpdatedAtVersionSequence = &tablepb.DataFragment_InlineLastUpdatedAtVersions{InlineLastUpdatedAtVersions: bytes.Clone(born)}
+	n.manifest.NextRowId = to
+	return nil
+}
+
+// rebase returns the newest version after checking that op may follow everything that came since base (I4).
+func (t Target) rebase(ctx context.Context, base *version, op operation) (*version, error) {
+	all, naming, err := t.versions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := base
+	for _, v := range all {
+		if v <= base.Version() {
+			continue
+		}
+		if at, err = t.at(ctx, naming, v); err != nil {
+			return nil, err
+		}
+		came, err := manifest.ReadTransaction(ctx, t.Store, t.Dir, at.Manifest)
+		if err != nil {
+			return nil, errs.New(errs.ErrConflict, "version %d came first and does not say what it changed: %w", v, err)
+		}
+		if !op.allows(came) {
+			return nil, errs.New(errs.ErrConflict, "version %d came first with a %s that cannot be combined with this change; run the statement again",
+				v, manifest.OperationName(came))
+		}
+	}
+	return at, nil
+}
+
+// hint tells other writers where the versions end. They must do without, so a failure after the commit is no failure of the commit.
+func (t Target) hint(ctx context.Context, v uint64) {
+	content := []byte(`{"version":` + strconv.FormatUint(v, 10) + `}`)
+	_ = t.Store.Put(context.WithoutCancel(ctx), object.Join(t.Dir, manifest.VersionsDir, hintName), content, false)
+}
