@@ -1,0 +1,58 @@
+# Targets for people and for .ci/run. Building and testing need Go alone; the targets below the line need what they name.
+SHELL      := /bin/bash
+export CGO_ENABLED ?= 0
+GO         ?= go
+BIN        := bin/lakesql
+VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS    := -s -w -X main.version=$(VERSION)
+PKGS       := ./...
+FUZZTIME   ?= 5s
+
+.PHONY: build demo test lint test-shared test-race fuzz interop clients bench soak clean
+
+build: ## the static binary
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/lakesql
+
+demo: build ## make the demo lake, print statements to try, serve it
+	$(BIN) demo
+
+test: ## everything that a bare clone can test
+	$(GO) test -count=1 -tags invariants $(PKGS)
+
+lint: ## formatting, vet, staticcheck, the import table
+	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not formatted:"; echo "$$out"; exit 1; fi
+	$(GO) vet $(PKGS)
+	$(GO) vet -tags 'shared interop clients soak' $(PKGS)
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 $(PKGS)
+	$(GO) test -count=1 ./internal/lint
+
+# ---- these need more than Go
+
+test-shared: ## tests over the folder "shared" beside the repository
+	$(GO) test -count=1 -tags shared -run 'Shared' $(PKGS)
+
+test-race: ## needs a C compiler
+	CGO_ENABLED=1 $(GO) test -race -count=1 -short $(PKGS)
+
+fuzz: ## every fuzz target for FUZZTIME
+	@set -e; for pkg in $$($(GO) list $(PKGS)); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; done
+
+interop: ## needs Python 3 and Node.js; test/interop/setup installs the engines
+	test/interop/setup
+	$(GO) test -count=1 -tags interop ./test/interop/...
+
+clients: build ## needs Python 3, Node.js, Maven and a MariaDB client; test/clients/setup installs the drivers
+	test/clients/setup
+	$(GO) test -count=1 -tags clients ./test/clients/...
+
+bench: build ## the suite beside the peers: see bench/README.md
+	bench/run
+
+soak: ## long runs
+	$(GO) test -count=1 -timeout 2h -tags soak ./test/...
+
+clean:
+	rm -rf bin .cache
