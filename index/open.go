@@ -3,7 +3,9 @@ package index
 import (
 	"context"
 
+	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/mem"
+	"github.com/lakesql/lakesql/storage/file"
 	"github.com/lakesql/lakesql/storage/object"
 )
 
@@ -36,4 +38,14 @@ func (o OpenOptions) OwnCache() *Cache {
 		size = defaultCacheBytes
 	}
 	return NewCache(size, o.Budget)
+}
+
+// Columns returns the columns that a file of an index must have; a missing one is ErrCorrupt.
+func Columns(r *file.Reader, names ...string) ([]file.Column, error) {
+	for _, name := range names {
+		if _, ok := r.Schema().Lookup(name); !ok {
+			return nil, errs.Corrupt("schema", -1, "no column %q", name)
+		}
+	}
+	return r.Columns(names...)
 }

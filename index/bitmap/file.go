@@ -60,32 +60,25 @@ func OpenFile(ctx context.Context, open index.OpenFile, opts index.OpenOptions) 
 }
 
 func (f *File) readKeys(ctx context.Context) error {
-	keyField, ok := f.reader.Schema().Lookup(keysColumn)
-	if !ok {
-		return errs.Corrupt("schema", -1, "no column %q", keysColumn)
+	cols, err := index.Columns(f.reader, keysColumn, bitmapsColumn)
+	if err != nil {
+		return err
 	}
-	codec, err := key.NewCodec(keyField.Type)
+	codec, err := key.NewCodec(cols[0].Field.Type)
 	if err != nil {
 		return err
 	}
 	f.keys = key.NewDict(codec, f.opts.Budget)
-	bitmapField, ok := f.reader.Schema().Lookup(bitmapsColumn)
-	if !ok || bitmapField.Type.ID() != arrow.BINARY && bitmapField.Type.ID() != arrow.LARGE_BINARY {
-		return errs.Corrupt("schema", -1, "no binary column %q", bitmapsColumn)
+	if t := cols[1].Field.Type; t.ID() != arrow.BINARY && t.ID() != arrow.LARGE_BINARY {
+		return errs.Corrupt("schema", -1, "column %q is %s", bitmapsColumn, t)
 	}
-	if f.bitmaps, err = f.reader.Columns(bitmapsColumn); err != nil {
-		return err
-	}
-	cols, err := f.reader.Columns(keysColumn)
-	if err != nil {
-		return err
-	}
+	f.bitmaps = cols[1:]
 	alloc := compute.GetAllocator(ctx)
 	for row := uint64(0); row < f.reader.Rows(); row += openRows {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		batch, err := f.reader.ReadRange(ctx, cols, row, min(row+openRows, f.reader.Rows()), file.ReadOptions{Alloc: alloc})
+		batch, err := f.reader.ReadRange(ctx, cols[:1], row, min(row+openRows, f.reader.Rows()), file.ReadOptions{Alloc: alloc})
 		if err != nil {
 			return err
 		}

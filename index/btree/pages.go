@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/compute"
 
+	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/index/key"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/mem"
@@ -55,7 +56,7 @@ func readBounds(ctx context.Context, lookup *file.Reader, rows uint64, held *mem
 	if err := b.readMetadata(lookup); err != nil {
 		return nil, err
 	}
-	cols, err := lookup.Columns("min", "max", "null_count", "page_idx")
+	cols, err := index.Columns(lookup, "min", "max", "null_count", "page_idx")
 	if err != nil {
 		return nil, err
 	}

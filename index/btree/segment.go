@@ -81,7 +81,7 @@ func openReader(ctx context.Context, open index.OpenFile, name string) (*file.Re
 }
 
 func (s *Segment) findColumns() error {
-	cols, err := s.data.Columns("values", "ids")
+	cols, err := index.Columns(s.data, "values", "ids")
 	if err != nil {
 		return err
 	}

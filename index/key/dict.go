@@ -196,5 +196,9 @@ func (d *Dict) SizeBytes() int64 {
 	return int64(cap(d.words))*8 + int64(cap(d.text)) + int64(cap(d.ends)+cap(d.rows)+cap(d.order)+cap(d.nulls))*4
 }
 
-// Free gives the memory back to the budget; the Dict must not be used afterwards.
-func (d *Dict) Free() { d.held.Free() }
+// Free gives the memory back to the budget; the Dict must not be used afterwards. A nil Dict has none.
+func (d *Dict) Free() {
+	if d != nil {
+		d.held.Free()
+	}
+}

@@ -356,3 +356,125 @@ func TestNewerSegmentsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestFilesOfOldEnginesAreTrustedForTrueAlone(t *testing.T) {
+	// A bitmap file without the metadata that names the NULL lists is what engines up to 1.0 wrote.
+	store := object.NewMemory("t")
+	c, err := bitmap.NewCollector(arrow.BinaryTypes.String, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Add(segtest.Array(t, arrow.BinaryTypes.String, `["foo", null, "foo", "bar"]`), []uint64{0, 0, 1, 5}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(ctx, segtest.Create(t, store, "seg/"+bitmap.FileName), bitmap.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := labellist.Open(ctx, segtest.Opener(store, "seg"), index.Meta{Version: 0}, index.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	truth, match, err := s.Lookup(ctx, index.Predicate{Op: index.OpHas, Values: segtest.Array(t, arrow.BinaryTypes.String, `["foo"]`)})
+	if err != nil || match != index.TrueOnly || !slices.Equal(slices.Collect(truth.True.All()), []uint64{0, 1}) || !truth.Null.IsEmpty() {
+		t.Errorf("%v %v %v", truth, match, err)
+	}
+	if match, ok := s.Answers(index.OpHasAll); !ok || match != index.TrueOnly {
+		t.Errorf("Answers: %v %v", match, ok)
+	}
+	for _, op := range []index.Op{index.OpIsNull, index.OpIsNotNull} {
+		if _, ok := index.Answers(s, op); ok {
+			t.Errorf("op %d is answered", op)
+		}
+		if _, _, err := s.Lookup(ctx, index.Predicate{Op: op}); !errors.Is(err, errs.ErrUnsupported) {
+			t.Errorf("op %d: %v", op, err)
+		}
+	}
+}
+
+// FuzzSegment opens mutated files and asks them: an error of a known kind or an answer; never a panic.
+func FuzzSegment(f *testing.F) {
+	store := object.NewMemory("t")
+	build(f, store, listsOfL(f), []uint64{0, 1, 2, 1 << 32, 1<<32 | 1, 5, 6}, file.V22)
+	content := segtest.Files(f, store, "seg")[bitmap.FileName]
+	f.Add([]byte{})
+	f.Add([]byte{0, 3, 9, 1, 7, 0xFF})
+	f.Fuzz(func(t *testing.T, edits []byte) {
+		broken := object.NewMemory("t")
+		if err := broken.Put(ctx, "seg/"+bitmap.FileName, segtest.Fuzz(content, edits), false); err != nil {
+			t.Fatal(err)
+		}
+		s, err := labellist.Open(ctx, segtest.Opener(broken, "seg"), index.Meta{}, index.OpenOptions{Budget: mem.NewBudget("fuzz", 64<<20, nil)})
+		if segtest.Tolerable(t, err) {
+			return
+		}
+		if s.File().Keys().Codec().Type().ID() != arrow.STRING {
+			return
+		}
+		for _, op := range []index.Op{index.OpHasAny, index.OpHasAll} {
+			_, _, err = s.Lookup(ctx, index.Predicate{Op: op, Values: segtest.Array(t, arrow.BinaryTypes.String, `["foo","bar"]`)})
+			segtest.Tolerable(t, err)
+		}
+	})
+}
+
+func BenchmarkLookup(b *testing.B) {
+	const rows, labels = 1_000_000, 1000
+	lists := array.NewListBuilder(memory.DefaultAllocator, arrow.BinaryTypes.String)
+	items := lists.ValueBuilder().(*array.StringBuilder)
+	keys := make([]uint64, rows)
+	for i := range keys {
+		keys[i] = uint64(i)
+		lists.Append(true)
+		if i%2 == 0 {
+			items.Append("common")
+		}
+		items.Append(fmt.Sprintf("label %d", i*7919%labels))
+		items.Append(fmt.Sprintf("label %d", i/3%labels))
+	}
+	store := object.NewMemory("t")
+	column := lists.NewArray()
+	b.Run("build", func(b *testing.B) {
+		for b.Loop() {
+			build(b, store, column, keys, file.V22)
+		}
+	})
+	s := build(b, store, column, keys, file.V22)
+	for _, c := range []struct {
+		name, needles string
+		op            index.Op
+	}{
+		{"has common", `["common"]`, index.OpHas},
+		{"has rare", `["label 17"]`, index.OpHas},
+		{"any of 5", `["label 1","label 2","label 3","label 4","label 5"]`, index.OpHasAny},
+		{"all of 3", `["common","label 2","label 4"]`, index.OpHasAll},
+	} {
+		p := index.Predicate{Op: c.op, Values: segtest.Array(b, arrow.BinaryTypes.String, c.needles)}
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := s.Lookup(ctx, p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("open and has rare", func(b *testing.B) {
+		p := index.Predicate{Op: index.OpHas, Values: segtest.Array(b, arrow.BinaryTypes.String, `["label 17"]`)}
+		for b.Loop() {
+			s := open(b, store, index.OpenOptions{})
+			if _, _, err := s.Lookup(ctx, p); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	universe := &rowset.Set{}
+	universe.AddRange(0, 0, rows)
+	b.Run("not has common in universe", func(b *testing.B) {
+		p := index.Predicate{Op: index.OpHas, Values: segtest.Array(b, arrow.BinaryTypes.String, `["common"]`)}
+		for b.Loop() {
+			truth, _, err := index.Evaluate(ctx, s, p, universe)
+			if err != nil || truth.Not(universe).True.Count() != rows/2 {
+				b.Fatal(err)
+			}
+		}
+	})
+}
