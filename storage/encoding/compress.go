@@ -112,3 +112,15 @@ func (c *Codecs) expandInto(dst []byte, scheme encpb.CompressionScheme, body []b
 	}
 	return nil
 }
+
+// schemeOf maps the scheme names of version 2.0.
+func schemeOf(name string) (encpb.CompressionScheme, error) {
+	switch name {
+	case "zstd":
+		return encpb.CompressionScheme_COMPRESSION_ZSTD, nil
+	case "lz4":
+		return encpb.CompressionScheme_COMPRESSION_LZ4, nil
+	default:
+		return 0, unsupported("compression scheme %q", name)
+	}
+}

@@ -45,6 +45,16 @@ type Reader struct {
 type column struct {
 	pages []*page
 	bytes int64 // of all page buffers
+	blob  bool
+}
+
+// rows returns the rows of all pages.
+func (c *column) rows() uint64 {
+	if len(c.pages) == 0 {
+		return 0
+	}
+	last := c.pages[len(c.pages)-1]
+	return last.first + last.rows
 }
 
 // page is one page of a column. Everything but layout is set by Open.

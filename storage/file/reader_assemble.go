@@ -15,13 +15,16 @@ import (
 
 // build puts the array of a field together; rows is its length where nothing below tells. The caller releases it.
 func (q *readCall) build(n *node, rows int) (arrow.ArrayData, error) {
-	switch n.kind {
-	case nodeMissing:
+	if n.kind == nodeMissing {
 		a := array.MakeArrayOfNull(q.mem, n.field.Type, rows)
 		defer a.Release()
 		a.Data().Retain()
 		return a.Data(), nil
-	case nodeLeaf:
+	}
+	if q.r.version == V20 {
+		return q.buildV20(n, rows)
+	}
+	if n.kind == nodeLeaf {
 		return q.buildLeaf(n)
 	}
 	layer := &q.leaves[n.leaf].nest.Layers[n.layer]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/storage/object"
+	"github.com/lakesql/lakesql/storage/pb/enc20pb"
 	"github.com/lakesql/lakesql/storage/pb/filepb"
 	"github.com/lakesql/lakesql/storage/schema"
 )
@@ -177,6 +178,10 @@ func parseColumn(b []byte, index int, at, fileSize int64) (*column, error) {
 	if len(m.GetPages()) > pagesMax {
 		return nil, errs.Corrupt(sectionColumn(index), at, "%d pages", len(m.GetPages()))
 	}
+	var err error
+	if c.blob, err = isBlob(m.GetEncoding()); err != nil {
+		return nil, errs.Corrupt(sectionColumn(index), at, "encoding: %w", err)
+	}
 	pages := make([]page, len(m.GetPages()))
 	c.pages = make([]*page, len(pages))
 	var first uint64
@@ -205,6 +210,19 @@ func parseColumn(b []byte, index int, at, fileSize int64) (*column, error) {
 		c.pages[i] = p
 	}
 	return c, nil
+}
+
+// isBlob reports whether a column holds places of values instead of values. Other column encodings change nothing for reading.
+func isBlob(e *filepb.Encoding) (bool, error) {
+	var message anypb.Any
+	var c enc20pb.ColumnEncoding
+	if err := proto.Unmarshal(e.GetDirect().GetEncoding(), &message); err != nil {
+		return false, err
+	}
+	if err := proto.Unmarshal(message.GetValue(), &c); err != nil {
+		return false, err
+	}
+	return c.GetBlob() != nil, nil
 }
 
 func (p *page) parseEncoding(e *filepb.Encoding, at int64) error {

@@ -28,7 +28,14 @@ func (p *page) open(l *leafPlan) (pageReader, error) {
 	if c := p.layout.Load(); c != nil && c.plan.same(l) {
 		return c.reader, nil
 	}
-	rd, err := p.compile(l)
+	compile := p.compile
+	switch {
+	case l.v20 && l.specs[0].List:
+		compile = p.compileV20List
+	case l.v20:
+		compile = p.compileV20
+	}
+	rd, err := compile(l)
 	if err != nil {
 		return nil, inPage(err, p)
 	}

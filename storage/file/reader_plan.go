@@ -38,6 +38,7 @@ type leafPlan struct {
 	specs  []encoding.LayerSpec
 	// scale is how many entries of the page make one row: the sizes of fixed-size lists of structs above all lists.
 	scale uint64
+	v20   bool // the column belongs to a file of version 2.0: specs is the layer of the field alone
 }
 
 // plan is the requested columns of one read.
@@ -71,6 +72,9 @@ func (p *plan) add(r *Reader, c Column, f *schema.Field, above []encoding.LayerS
 		return nil, errs.New(errs.ErrUnsupported, "column %q nests more than %d deep", c.Field.Name, encoding.MaxLayers)
 	}
 	n := &node{field: f, leaf: -1}
+	if r.version == V20 {
+		return n, p.addV20(r, c, n, len(above))
+	}
 	if len(f.Children) == 0 || isPacked(f) {
 		return n, p.addLeaf(r, c, n, above)
 	}
@@ -181,7 +185,7 @@ func packedShape(f *schema.Field) (encoding.Shape, error) {
 
 // same reports whether a page that was compiled for l can be read for m.
 func (l *leafPlan) same(m *leafPlan) bool {
-	return l == m || (sameShape(&l.shape, &m.shape) && slices.Equal(l.specs, m.specs) && l.typ.ID() == m.typ.ID())
+	return l == m || (l.v20 == m.v20 && sameShape(&l.shape, &m.shape) && slices.Equal(l.specs, m.specs) && l.typ.ID() == m.typ.ID())
 }
 
 func sameShape(a, b *encoding.Shape) bool {

@@ -59,7 +59,7 @@ func (r *Reader) read(ctx context.Context, cols []Column, spans []span, opts Rea
 		return q.readV20(ctx, spans)
 	}
 	for _, l := range p.leaves {
-		lr, err := q.newLeaf(l, spans)
+		lr, err := q.newLeaf(l, r.rows, spans)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,9 @@ type readCall struct {
 
 func (q *readCall) release() {
 	for _, l := range q.leaves {
-		l.release()
+		if l != nil {
+			l.release()
+		}
 	}
 }
 
@@ -130,16 +132,15 @@ type pageReader interface {
 	decode(l *leafRead, p *part, s *scratch) error
 }
 
-// newLeaf finds the pages that hold the spans.
-func (q *readCall) newLeaf(l *leafPlan, spans []span) (*leafRead, error) {
+// newLeaf finds the pages that hold the spans of a column of the given rows.
+func (q *readCall) newLeaf(l *leafPlan, rows uint64, spans []span) (*leafRead, error) {
 	col := q.r.columns[l.column]
 	lr := &leafRead{q: q, plan: l}
-	var total uint64
-	if n := len(col.pages); n > 0 {
-		total = col.pages[n-1].first + col.pages[n-1].rows
+	if col.blob {
+		return nil, errs.New(errs.ErrUnsupported, "column %d: blob columns are not supported", l.column)
 	}
-	if total != q.r.rows*l.scale {
-		return nil, errs.Corrupt(sectionColumn(l.column), -1, "pages of %d rows in a file of %d", total, q.r.rows*l.scale)
+	if total := col.rows(); total != rows*l.scale {
+		return nil, errs.Corrupt(sectionColumn(l.column), -1, "pages of %d rows, not %d", total, rows*l.scale)
 	}
 	for _, s := range spans {
 		s.from, s.to = s.from*l.scale, s.to*l.scale
@@ -172,36 +173,40 @@ func (q *readCall) fetch(ctx context.Context) error {
 	for _, l := range q.leaves {
 		pending = append(pending, l.parts...)
 	}
+	var err error
+	for len(pending) > 0 && err == nil {
+		pending, err = q.round(ctx, pending)
+	}
+	return err
+}
+
+// round reads what the pending parts need next and returns those that are not ready yet.
+func (q *readCall) round(ctx context.Context, pending []*part) ([]*part, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	var ranges []object.Range
-	var counts []int
-	for len(pending) > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
+	next, counts := make([]*part, 0, len(pending)), make([]int, 0, len(pending))
+	for _, p := range pending {
+		rs, err := p.layout.fetch(q.r, p)
+		if err != nil {
+			return nil, inPage(err, p.page)
 		}
-		ranges, counts = ranges[:0], counts[:0]
-		next := pending[:0]
-		for _, p := range pending {
-			rs, err := p.layout.fetch(q.r, p)
-			if err != nil {
-				return inPage(err, p.page)
-			}
-			if len(rs) == 0 {
-				continue
-			}
+		if len(rs) > 0 {
 			ranges, counts, next = append(ranges, rs...), append(counts, len(rs)), append(next, p)
 		}
-		if pending = next; len(pending) == 0 {
-			return nil
-		}
-		got, err := q.r.file.ReadMany(ctx, ranges)
-		if err != nil {
-			return err
-		}
-		for i, p := range pending {
-			p.got, got = got[:counts[i]:counts[i]], got[counts[i]:]
-		}
 	}
-	return nil
+	if len(next) == 0 {
+		return nil, nil
+	}
+	got, err := q.r.file.ReadMany(ctx, ranges)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range next {
+		p.got, got = got[:counts[i]:counts[i]], got[counts[i]:]
+	}
+	return next, nil
 }
 
 // inPage says in which page an error arose.
@@ -240,8 +245,8 @@ func (l *leafRead) readsDirect() bool {
 	if len(l.parts) != 1 || len(l.parts[0].spans) != 1 || !l.q.r.file.IsMapped() {
 		return false
 	}
-	z, ok := l.parts[0].layout.(*zipPage)
-	return ok && z.isPlain()
+	plain, ok := l.parts[0].layout.(interface{ isPlain() bool })
+	return ok && plain.isPlain()
 }
 
 func (l *leafRead) isDictionary() bool { return l.plan.typ.ID() == arrow.DICTIONARY }
