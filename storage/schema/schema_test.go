@@ -12,7 +12,9 @@ import (
 	"github.com/lakesql/lakesql/storage/pb/filepb"
 )
 
-func field(name string, t arrow.DataType) arrow.Field { return arrow.Field{Name: name, Type: t, Nullable: true} }
+func field(name string, t arrow.DataType) arrow.Field {
+	return arrow.Field{Name: name, Type: t, Nullable: true}
+}
 
 func TestLogicalTypesMapBothWays(t *testing.T) {
 	i32, f32, s := arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Float32, arrow.BinaryTypes.String
