@@ -36,6 +36,9 @@ func AppendParts(ctx context.Context, t Target, parts []Batches, opts AppendOpti
 	if err != nil {
 		return Committed{}, err
 	}
+	if err := manifest.CheckWritable(base.Proto.GetWriterFeatureFlags()); err != nil {
+		return Committed{}, err
+	}
 	v, err := dataVersion(base.Proto.GetDataFormat().GetVersion())
 	if err != nil {
 		return Committed{}, err
@@ -50,7 +53,7 @@ func AppendParts(ctx context.Context, t Target, parts []Batches, opts AppendOpti
 	}
 	done, err := t.commit(ctx, base, &appendOp{fragments: fragments}, opts.Commit)
 	if err != nil {
-		return Committed{}, errors.Join(err, set.remove(ctx, fragments))
+		return Committed{}, set.takeBack(ctx, fragments, err)
 	}
 	return done, nil
 }
@@ -126,7 +129,7 @@ func CreateTable(ctx context.Context, t Target, columns *arrow.Schema, opts Crea
 		err = errs.New(errs.ErrExists, "table %q was created by another writer meanwhile: %w", t.Dir, err)
 	}
 	if err != nil {
-		return Committed{}, errors.Join(err, set.remove(ctx, fragments))
+		return Committed{}, set.takeBack(ctx, fragments, err)
 	}
 	return done, nil
 }

@@ -70,6 +70,8 @@ type next struct {
 	manifest  *tablepb.Manifest
 	indices   []*tablepb.IndexMetadata
 	fragments []uint64 // ids of new fragments
+
+	transaction string // its uuid
 }
 
 // operation is one kind of commit.
@@ -136,6 +138,9 @@ func (t Target) commit(ctx context.Context, base *version, op operation, opts Co
 		}
 		v := n.manifest.GetVersion()
 		err = t.Store.Put(ctx, t.manifestPath(base.naming, v), content, true)
+		if err != nil {
+			err = t.outcome(ctx, base.naming, n, err)
+		}
 		if err == nil {
 			t.hint(ctx, v)
 			return Committed{Version: v, FragmentIDs: n.fragments}, nil
@@ -150,6 +155,28 @@ func (t Target) commit(ctx context.Context, base *version, op operation, opts Co
 			return Committed{}, err
 		}
 	}
+}
+
+// errOutcome marks a commit that failed without saying whether the version was published: its files must stay.
+var errOutcome = errors.New("it is not known whether the commit took effect")
+
+// outcome looks whether a failed Put published the version all the same: an answer may get lost, and a store may retry on its own.
+func (t Target) outcome(ctx context.Context, naming manifest.Naming, n *next, putErr error) error {
+	ctx = context.WithoutCancel(ctx)
+	there, err := t.at(ctx, naming, n.manifest.GetVersion())
+	if err == nil {
+		var tx *tablepb.Transaction
+		if tx, err = manifest.ReadTransaction(ctx, t.Store, t.Dir, there.Manifest); err == nil && tx.GetUuid() == n.transaction {
+			return nil
+		}
+	}
+	switch {
+	case errors.Is(putErr, errs.ErrExists):
+		return putErr
+	case err == nil: // another writer's version
+		return errors.Join(errs.New(errs.ErrExists, "the version exists"), putErr)
+	}
+	return fmt.Errorf("%w: %w", errOutcome, putErr)
 }
 
 // prepare builds the file of the version after base.
@@ -178,9 +205,8 @@ func (t Target) prepare(base *version, op operation, now time.Time) (*next, []by
 	n.setFlags()
 	tx := op.transaction()
 	tx.ReadVersion = readVersion
-	if tx.Uuid == "" {
-		tx.Uuid = uuid.NewString()
-	}
+	tx.Uuid = uuid.NewString()
+	n.transaction = tx.GetUuid()
 	content, err := manifest.Encode(n.manifest, n.indices, tx)
 	return n, content, err
 }

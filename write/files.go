@@ -177,6 +177,14 @@ func (f *fragmentWriter) finish(ctx context.Context) (*tablepb.DataFragment, err
 	return &tablepb.DataFragment{Files: []*tablepb.DataFile{df}, PhysicalRows: written.Rows}, nil
 }
 
+// takeBack removes the files of a commit that failed with err, unless they may be in use.
+func (s *fileSet) takeBack(ctx context.Context, fragments []*tablepb.DataFragment, err error) error {
+	if errors.Is(err, errOutcome) {
+		return err
+	}
+	return errors.Join(err, s.remove(ctx, fragments))
+}
+
 // remove deletes the data files of fragments that no version names. It goes on after ctx has ended: the clean-up of a canceled statement must run.
 func (s *fileSet) remove(ctx context.Context, fragments []*tablepb.DataFragment) error {
 	ctx = context.WithoutCancel(ctx)
