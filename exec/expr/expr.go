@@ -1,9 +1,3 @@
-// Package expr holds typed scalar expressions and their vectorized evaluation over Arrow batches, with MySQL's semantics.
-//
-// An Expr is immutable, printable and typed exactly. It is built bottom-up by NewCall, which resolves the overload, inserts the casts that
-// MySQL's rules ask for and computes the result type. Compile turns it into a Program that runs on batches.
-//
-// In logical plans Column.ID is a column id, unique in the plan; in exec plans it is the position in the input schema. Rebind maps one to the other.
 package expr
 
 import (
