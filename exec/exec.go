@@ -35,6 +35,8 @@ type Env struct {
 	Expr      expr.Env         // time zone, statement time
 	Tables    TableOpener      // finds the tables that plans name
 	Stats     *Stats           // EXPLAIN ANALYZE; nil = not counted
+
+	keyFilters []KeyFilter // see WithKeyFilter
 }
 
 // WithDefaults returns a copy with zero fields set.
@@ -74,14 +76,22 @@ type Parallel interface {
 
 // OpenWorkers opens p on up to n workers, on one where p cannot run on several.
 func OpenWorkers(ctx context.Context, env *Env, p Plan, n int) ([]Operator, error) {
-	if pp, ok := p.(Parallel); ok && n > 1 {
-		return pp.OpenWorkers(ctx, env, n)
+	pp, ok := p.(Parallel)
+	if !ok || n <= 1 {
+		op, err := Open(ctx, env, p)
+		if err != nil {
+			return nil, err
+		}
+		return []Operator{op}, nil
 	}
-	op, err := p.Open(ctx, env)
+	ops, err := pp.OpenWorkers(ctx, env, n)
 	if err != nil {
 		return nil, err
 	}
-	return []Operator{op}, nil
+	for i, op := range ops {
+		ops[i] = count(env, p, op)
+	}
+	return ops, nil
 }
 
 // Operator is a running Plan. It is used by one goroutine at a time.

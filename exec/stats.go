@@ -52,6 +52,13 @@ func (n *NodeStats) Batch(rows int64, took time.Duration) {
 	n.nanos.Add(int64(took))
 }
 
+// Spent counts time that gave no batch, such as the call that found the end.
+func (n *NodeStats) Spent(took time.Duration) {
+	if n != nil {
+		n.nanos.Add(int64(took))
+	}
+}
+
 // Add adds to a named counter, such as "bytes" or "lists_probed".
 func (n *NodeStats) Add(key string, v int64) {
 	if n == nil {
