@@ -43,11 +43,11 @@ type valueRow struct {
 	size uint32
 }
 
-// NewBuilder collects values of type t; budget (nil = nobody) pays. Errors: ErrUnsupported for types without an order.
-func NewBuilder(t arrow.DataType, budget *mem.Budget) (*Builder, error) {
+// NewBuilder collects the column of type t; budget (nil = nobody) pays. Errors: ErrUnsupported for types without an order.
+func NewBuilder(column string, t arrow.DataType, budget *mem.Budget) (*Builder, error) {
 	codec, err := key.NewCodec(t)
 	if err != nil {
-		return nil, err
+		return nil, errs.New(errs.ErrUnsupported, "column %q: a BTREE index cannot hold it: %w", column, err)
 	}
 	return &Builder{codec: codec, held: budget.Reserve(), rows: pageRowsDefault}, nil
 }
