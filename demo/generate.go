@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/storage/object"
 	"github.com/lakesql/lakesql/write"
@@ -114,7 +115,27 @@ func generate(ctx context.Context, store object.Store, opts Options) (Lake, erro
 		}
 		*t.count = g.progress.finish(t.name)
 	}
+	if opts.NoIndices {
+		return lake, nil
+	}
+	for _, spec := range imageIndices(opts) {
+		step := fmt.Sprintf("%s on %s", spec.Kind, spec.Column)
+		spec.Progress = func(_ string, done, total int64) { g.progress.set(step, done, total) }
+		if _, err := write.CreateIndex(ctx, write.Target{Store: store, Dir: "images.lance"}, spec, write.CommitOptions{}); err != nil {
+			return Lake{}, fmt.Errorf("%s: %w", step, err)
+		}
+		g.progress.set(step, lake.Images, lake.Images)
+	}
 	return lake, nil
+}
+
+// imageIndices are the indices of the table images.
+func imageIndices(opts Options) []write.IndexSpec {
+	return []write.IndexSpec{
+		{Column: "labels", Kind: index.KindLabelList},
+		{Column: "tenant", Kind: index.KindBitmap},
+		{Column: "captured_at", Kind: index.KindBTree},
+	}
 }
 
 // writeTable creates the table with all its rows as version 1, so that a reader sees all of it or nothing.
@@ -150,6 +171,15 @@ func (p *progress) add(step string, rows, total int64) {
 	p.done[step] += rows
 	if p.tell != nil {
 		p.tell(Progress{Step: step, Done: p.done[step], Total: max(total, p.done[step])})
+	}
+}
+
+// set reports a step that counts its rows itself.
+func (p *progress) set(step string, done, total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tell != nil {
+		p.tell(Progress{Step: step, Done: done, Total: total})
 	}
 }
 
