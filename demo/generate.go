@@ -11,6 +11,7 @@ import (
 
 	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/object"
 	"github.com/lakesql/lakesql/write"
 )
@@ -118,24 +119,28 @@ func generate(ctx context.Context, store object.Store, opts Options) (Lake, erro
 	if opts.NoIndices {
 		return lake, nil
 	}
-	for _, spec := range imageIndices(opts) {
-		step := fmt.Sprintf("%s on %s", spec.Kind, spec.Column)
-		spec.Progress = func(_ string, done, total int64) { g.progress.set(step, done, total) }
-		if _, err := write.CreateIndex(ctx, write.Target{Store: store, Dir: "images.lance"}, spec, write.CommitOptions{}); err != nil {
-			return Lake{}, fmt.Errorf("%s: %w", step, err)
-		}
-		g.progress.set(step, lake.Images, lake.Images)
-	}
-	return lake, nil
+	return lake, g.buildIndices(ctx, store, lake.Images)
 }
 
-// imageIndices are the indices of the table images.
-func imageIndices(opts Options) []write.IndexSpec {
-	return []write.IndexSpec{
+// buildIndices gives the table images its indices.
+func (g *generator) buildIndices(ctx context.Context, store object.Store, rows int64) error {
+	table, err := storage.OpenTable(ctx, store, "images.lance", storage.TableOptions{})
+	if err != nil {
+		return err
+	}
+	for _, spec := range []write.FilterIndexSpec{
 		{Column: "labels", Kind: index.KindLabelList},
 		{Column: "tenant", Kind: index.KindBitmap},
 		{Column: "captured_at", Kind: index.KindBTree},
+	} {
+		step := fmt.Sprintf("%s on %s", spec.Kind, spec.Column)
+		g.progress.set(step, 0, rows)
+		if _, err := write.BuildFilterIndex(ctx, table, spec, write.FilterIndexOptions{}); err != nil {
+			return fmt.Errorf("%s: %w", step, err)
+		}
+		g.progress.set(step, rows, rows)
 	}
+	return nil
 }
 
 // writeTable creates the table with all its rows as version 1, so that a reader sees all of it or nothing.

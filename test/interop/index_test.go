@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/lakesql/lakesql/index"
+	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/file"
 	"github.com/lakesql/lakesql/write"
 )
@@ -46,6 +47,17 @@ func CheckIndexUse(t *testing.T, eng *Engine, path, name string, filters []strin
 	}
 }
 
+func buildIndex(t *testing.T, target write.Target, column string, kind index.Kind, opts write.FilterIndexOptions) {
+	t.Helper()
+	table, err := storage.OpenTable(context.Background(), target.Store, target.Dir, storage.TableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := write.BuildFilterIndex(context.Background(), table, write.FilterIndexSpec{Column: column, Kind: kind}, opts); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestTheEngineUsesOurScalarIndices(t *testing.T) {
 	eng := StartPython(t)
 	for _, c := range []struct {
@@ -73,10 +85,7 @@ func TestTheEngineUsesOurScalarIndices(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					spec := write.IndexSpec{Column: c.column, Kind: c.kind}
-					if _, err := write.CreateIndex(context.Background(), target, spec, write.CommitOptions{}); err != nil {
-						t.Fatal(err)
-					}
+					buildIndex(t, target, c.column, c.kind, write.FilterIndexOptions{})
 					name := c.column + "_idx"
 					CheckIndexUse(t, eng, path, name, c.filters)
 
@@ -92,10 +101,10 @@ func TestTheEngineUsesOurScalarIndices(t *testing.T) {
 					eng.Do("optimize_indices", Request{"path": path}, nil)
 					CheckIndexUse(t, eng, path, name, c.filters)
 
-					spec.Replace = true
-					if _, err := write.CreateIndex(context.Background(), target, spec, write.CommitOptions{}); err != nil {
-						t.Fatal(err)
-					}
+					appendRows(t, target, people(300, 5000), write.AppendOptions{})
+					buildIndex(t, target, c.column, c.kind, write.FilterIndexOptions{Extend: true})
+					CheckIndexUse(t, eng, path, name, c.filters)
+					buildIndex(t, target, c.column, c.kind, write.FilterIndexOptions{Replace: true})
 					CheckIndexUse(t, eng, path, name, c.filters)
 					if got := eng.Info(path); len(got.Indices) != 1 || got.Indices[0].Name != name {
 						t.Fatalf("indices %+v", got.Indices)
