@@ -236,3 +236,26 @@ func joinBytes[T uint32 | uint64](dst []T, src []byte) {
 		}
 	}
 }
+
+// IsFlat reports whether chunks hold fixed-width values as Arrow wants them, items all valid.
+func (m *MiniBlock) IsFlat() bool {
+	if m.general != 0 {
+		return false
+	}
+	switch c := m.codec.(type) {
+	case flatMini:
+		return true
+	case fslMini:
+		return m.buffers == 1 && len(c.validity) > 0
+	}
+	return false
+}
+
+// FlatBytes returns the values of the open chunk; IsFlat is true and s is the shape of the values.
+func (m *MiniBlock) FlatBytes(c *Chunk, s *Shape) ([]byte, error) {
+	size := c.n * s.Bits() / 8
+	if len(c.bufs[0]) < size {
+		return nil, corrupt(miniSection, "%d bytes for %d values of %d bits", len(c.bufs[0]), c.n, s.Bits())
+	}
+	return c.bufs[0][:size], nil
+}

@@ -129,9 +129,6 @@ func (v *Values) TakeItemValidity(d int) (validity *memory.Buffer, nulls int) {
 // Field returns the values of field i of a packed struct.
 func (v *Values) Field(i int) *Values { return v.fields[i] }
 
-// FixedBytes returns the fixed-width bytes so far; they move with the next append.
-func (v *Values) FixedBytes() []byte { return v.fixed.bytes() }
-
 // ReserveData makes room for n more bytes of variable-width values.
 func (v *Values) ReserveData(n int) { v.data.reserve(n) }
 
@@ -235,9 +232,6 @@ func (v *Values) fits(n int) error {
 	return nil
 }
 
-// Codecs returns the decompressors that the values are decoded with.
-func (v *Values) Codecs() *Codecs { return v.codecs }
-
 // SizeBytes returns the memory that the values take.
 func (v *Values) SizeBytes() int {
 	n := v.fixed.n + v.offsets.n + v.data.n + v.bits.words.n
@@ -288,4 +282,32 @@ func IndexShape(enc *encpb.CompressiveEncoding) (*Shape, error) {
 		return &Shape{Kind: Fixed, ItemBits: int(bits)}, nil
 	}
 	return nil, corrupt(dictSection, "encodings nested more than %d deep", maxCodecDepth)
+}
+
+// ValidItems returns a bitmap of the values that are valid in layer and have no null item; nil = all.
+func (v *Values) ValidItems(layer *Layer) []byte {
+	nulls := layer.valid.zeros
+	for i := range v.items {
+		nulls += v.items[i].zeros
+	}
+	if nulls == 0 {
+		return nil
+	}
+	out := make([]byte, (v.N+7)/8)
+	for i := range v.N {
+		ok := layer.valid.get(i)
+		for d := range v.items {
+			if v.items[d].zeros == 0 {
+				continue
+			}
+			n := v.itemsAt(d)
+			for j := i * n; ok && j < (i+1)*n; j++ {
+				ok = v.items[d].get(j)
+			}
+		}
+		if ok {
+			out[i>>3] |= 1 << (i & 7)
+		}
+	}
+	return out
 }

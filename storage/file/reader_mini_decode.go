@@ -9,12 +9,13 @@ import (
 
 // miniCursor walks the chunks of a part. It belongs to one goroutine.
 type miniCursor struct {
-	m    *miniPage
-	st   *miniState
-	s    *scratch
-	out  *encoding.Values
-	run  int
-	open int // chunk that is open; -1 = none
+	m      *miniPage
+	st     *miniState
+	s      *scratch
+	out    *encoding.Values
+	codecs *encoding.Codecs
+	run    int
+	open   int // chunk that is open; -1 = none
 
 	levels    int // of the open chunk
 	items     int
@@ -26,7 +27,7 @@ type miniCursor struct {
 func (m *miniPage) decode(l *leafRead, p *part, s *scratch) error {
 	st, _ := p.state.(*miniState)
 	s.rep, s.def = s.rep[:0], s.def[:0]
-	c := &miniCursor{m: m, st: st, s: s, open: -1, out: l.values}
+	c := &miniCursor{m: m, st: st, s: s, open: -1, out: l.values, codecs: l.q.r.codecs}
 	if m.dictEncoding != nil {
 		c.out = encoding.NewValues(l.q.mem, l.q.r.codecs, m.shape, spanRows(p.spans))
 		defer c.out.Release()
@@ -99,7 +100,7 @@ func (c *miniCursor) appendRows(sp span) error {
 // appendDef adds the definition levels [a, b) of the open chunk.
 func (c *miniCursor) appendDef(a, b int) error {
 	base := len(c.s.def)
-	def, err := c.m.def.Append(c.s.def, c.defBytes, c.levels, c.out.Codecs())
+	def, err := c.m.def.Append(c.s.def, c.defBytes, c.levels, c.codecs)
 	if err != nil {
 		return c.locate(err)
 	}
@@ -188,11 +189,11 @@ func (c *miniCursor) loadLevels() error {
 		return nil
 	}
 	var err error
-	if c.s.chunkRep, err = c.m.rep.Append(c.s.chunkRep[:0], c.repBytes, c.levels, c.out.Codecs()); err != nil {
+	if c.s.chunkRep, err = c.m.rep.Append(c.s.chunkRep[:0], c.repBytes, c.levels, c.codecs); err != nil {
 		return c.locate(err)
 	}
 	if c.m.def != nil {
-		if c.s.chunkDef, err = c.m.def.Append(c.s.chunkDef[:0], c.defBytes, c.levels, c.out.Codecs()); err != nil {
+		if c.s.chunkDef, err = c.m.def.Append(c.s.chunkDef[:0], c.defBytes, c.levels, c.codecs); err != nil {
 			return c.locate(err)
 		}
 	}

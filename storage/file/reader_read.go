@@ -110,6 +110,7 @@ type leafRead struct {
 	parts  []*part
 	values *encoding.Values
 	nest   *encoding.Nesting
+	copies bool   // values are never used where they lie
 	direct []byte // fixed-width values used where they lie, instead of values (I5)
 	dicts  dictParts
 }
@@ -242,7 +243,7 @@ func (l *leafRead) decode(ctx context.Context, s *scratch) error {
 
 // readsDirect reports whether the values can be used where they lie: one run of one page that is as Arrow wants it, in a mapping.
 func (l *leafRead) readsDirect() bool {
-	if len(l.parts) != 1 || len(l.parts[0].spans) != 1 || !l.q.r.file.IsMapped() {
+	if l.copies || len(l.parts) != 1 || len(l.parts[0].spans) != 1 || !l.q.r.file.IsMapped() {
 		return false
 	}
 	plain, ok := l.parts[0].layout.(interface{ isPlain() bool })
