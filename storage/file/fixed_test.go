@@ -45,7 +45,7 @@ func fixedWidth(f *schema.Field) int {
 		}
 		n, typ = n*int(list.Len()), list.Elem()
 	}
-	if w, ok := typ.(arrow.FixedWidthDataType); ok && typ.ID() != arrow.DICTIONARY && len(f.Children) == 0 {
+	if w, ok := typ.(arrow.FixedWidthDataType); ok && typ.ID() != arrow.DICTIONARY && typ.ID() != arrow.BOOL && len(f.Children) == 0 {
 		return n * w.BitWidth() / 8
 	}
 	return 0
