@@ -54,7 +54,8 @@ func (o FilterIndexOptions) Validate() error {
 
 // BuildFilterIndex reads a column of the newest version, writes a segment over it and commits it. Extending an index that covers
 // everything commits nothing. Errors: ErrNotFound for the column, ErrInvalid for a column that the kind cannot index and for another
-// kind, ErrUnsupported for its type, ErrExists, ErrMemoryLimit, ErrConflict, ErrIO, ErrDiskFull. After an error no file is left behind.
+// kind, ErrUnsupported for its type, ErrExists, ErrMemoryLimit, ErrConflict, ErrIO, ErrDiskFull. After an error no file is left behind, unless
+// nobody can tell what became of the commit.
 func BuildFilterIndex(ctx context.Context, table *storage.Table, spec FilterIndexSpec, opts FilterIndexOptions) (Committed, error) {
 	if err := opts.Validate(); err != nil {
 		return Committed{}, err
@@ -74,8 +75,11 @@ func BuildFilterIndex(ctx context.Context, table *storage.Table, spec FilterInde
 		return Committed{Version: snap.Version()}, nil
 	}
 	done, err := b.run(ctx)
+	if err != nil && !errors.Is(err, errOutcome) { // else the segment may be in use
+		err = errors.Join(err, b.removeFiles(ctx))
+	}
 	if err != nil {
-		return Committed{}, fmt.Errorf("index %s: %w", spec.Name, errors.Join(err, b.removeFiles(ctx)))
+		return Committed{}, fmt.Errorf("index %s: %w", spec.Name, err)
 	}
 	return done, nil
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/index/btree"
-	"github.com/lakesql/lakesql/index/internal/segtest"
+	"github.com/lakesql/lakesql/index/segtest"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/storage/file"

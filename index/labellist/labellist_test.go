@@ -16,8 +16,8 @@ import (
 
 	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/index/bitmap"
-	"github.com/lakesql/lakesql/index/internal/segtest"
 	"github.com/lakesql/lakesql/index/labellist"
+	"github.com/lakesql/lakesql/index/segtest"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/storage/file"
