@@ -75,6 +75,9 @@ func (p *Scan) Children() []Plan { return nil }
 // Describe implements Plan.
 func (p *Scan) Describe() Description {
 	d := Description{Name: "Scan", Props: []Prop{{"table", p.Table.String()}, {"columns", "[" + strings.Join(p.Spec.Columns, ", ") + "]"}}}
+	if p.Spec.Candidates != nil {
+		d.Props = append(d.Props, Prop{"candidates", candidateText(p.Spec.Candidates)})
+	}
 	if p.Spec.Filter != nil {
 		d.Props = append(d.Props, Prop{"filter", p.Spec.Filter.String()})
 	}
@@ -84,8 +87,18 @@ func (p *Scan) Describe() Description {
 	return d
 }
 
-// CandidateInput implements WithCandidates.
-func (p *Scan) CandidateInput() CandidatePlan { return p.Spec.Candidates }
+// candidateText prints a tree of candidate plans on one line.
+func candidateText(c CandidatePlan) string {
+	children := c.Children()
+	if len(children) == 0 {
+		return "{" + c.Describe().String() + "}"
+	}
+	parts := make([]string, len(children))
+	for i, k := range children {
+		parts[i] = candidateText(k)
+	}
+	return c.Describe().Name + "(" + strings.Join(parts, ", ") + ")"
+}
 
 // Open implements Plan.
 func (p *Scan) Open(ctx context.Context, env *Env) (Operator, error) {
@@ -133,7 +146,7 @@ func (p *Scan) candidates(ctx context.Context, env *Env) (*rowset.Set, error) {
 	if p.Spec.Candidates == nil {
 		return nil, nil
 	}
-	t, err := EvalCandidates(ctx, env, p.Spec.Candidates, nil)
+	t, err := p.Spec.Candidates.Candidates(ctx, env, nil)
 	if err != nil {
 		return nil, fmt.Errorf("candidates of %s: %w", p.Table, err)
 	}

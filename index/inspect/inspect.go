@@ -17,6 +17,7 @@ import (
 	"github.com/lakesql/lakesql/index/bitmap"
 	"github.com/lakesql/lakesql/index/btree"
 	"github.com/lakesql/lakesql/index/labellist"
+	"github.com/lakesql/lakesql/index/vector"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/storage/rowset"
 )
@@ -35,7 +36,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Segment prints the segment whose folder open reads, which may be of any filter kind: meta.Kind says which, or the files do where it
+// Segment prints the segment whose folder open reads, which may be of any kind: meta.Kind says which, or the files do where it
 // is empty. It returns the number of faults found. Errors: ErrUnsupported for other kinds, and what writing returns.
 func Segment(ctx context.Context, w io.Writer, open index.OpenFile, meta index.Meta, opts Options) (faults int, err error) {
 	p := &printer{w: w, opts: opts.withDefaults()}
@@ -52,6 +53,8 @@ func Segment(ctx context.Context, w io.Writer, open index.OpenFile, meta index.M
 		p.bitmap(ctx, open, meta)
 	case index.KindBTree:
 		p.btree(ctx, open, meta)
+	case index.KindIVFFlat, index.KindIVFSQ, index.KindIVFPQ, index.KindIVFRQ, index.KindHNSWFlat, index.KindHNSWSQ, index.KindHNSWPQ:
+		p.vector(ctx, open, meta)
 	default:
 		return 0, errs.New(errs.ErrUnsupported, "index kind %s cannot be inspected", kind)
 	}
@@ -64,9 +67,12 @@ func kindOf(ctx context.Context, open index.OpenFile) (index.Kind, error) {
 	if _, err := open(ctx, btree.LookupFileName); err == nil {
 		return index.KindBTree, nil
 	}
+	if _, err := open(ctx, vector.IndexFile); err == nil {
+		return index.KindIVFFlat, nil // the file says which of the vector kinds
+	}
 	if _, err := open(ctx, bitmap.FileName); err != nil {
 		if errors.Is(err, errs.ErrNotFound) {
-			return "", errs.New(errs.ErrUnsupported, "no file of a LABEL_LIST, BITMAP or BTREE index in this folder")
+			return "", errs.New(errs.ErrUnsupported, "no file of a LABEL_LIST, BITMAP, BTREE or vector index in this folder")
 		}
 		return "", err
 	}

@@ -1,16 +1,14 @@
 package vector
 
-// Block is a run of fixed-width values: value i is Data[OffsetBytes+i*StrideBytes:][:ValueBytes]. Validity is nil where all are valid.
-type Block struct {
-	FirstRow                             uint64
-	Rows                                 int
-	Data                                 []byte
-	OffsetBytes, StrideBytes, ValueBytes int
-	Validity                             func(i int) bool
-}
+import "github.com/lakesql/lakesql/storage/file"
 
-func (b *Block) valid(i int) bool { return b.Validity == nil || b.Validity(i) }
+// Block is a run of stored values: value i is Data[OffsetBytes+i*StrideBytes:][:ValueBytes].
+type Block = file.FixedBlock
 
-func (b *Block) holds(row uint32) bool {
+// valid says that value i of b is not NULL.
+func valid(b *Block, i int) bool { return b.Validity == nil || b.Validity(i) }
+
+// holds says that row lies in b.
+func holds(b *Block, row uint32) bool {
 	return uint64(row) >= b.FirstRow && uint64(row)-b.FirstRow < uint64(b.Rows)
 }

@@ -244,7 +244,7 @@ func (w *scanWorker) run(p piece) {
 		first := p.block.FirstRow + uint64(at)
 		for i, d := range w.dst[:n] {
 			// NaN fails the test: a row without a distance is no hit. Masks are asked only for rows that are near enough.
-			if d <= w.top.limit && p.block.valid(at+i) && (p.part.Candidates == nil || p.part.Candidates.Contains(uint32(first)+uint32(i))) {
+			if d <= w.top.limit && valid(p.block, at+i) && (p.part.Candidates == nil || p.part.Candidates.Contains(uint32(first)+uint32(i))) {
 				w.top.push(p.part.KeyBase+first+uint64(i), d)
 			}
 		}
@@ -260,7 +260,7 @@ func (w *scanWorker) gather(p piece) {
 		w.cmp.at(w.dst[:n], w.norms[:n], p.block.Data, w.offsets[:n])
 		w.rows += int64(n)
 		for i, d := range w.dst[:n] {
-			if d <= w.top.limit && p.block.valid(int(uint64(rows[i])-p.block.FirstRow)) {
+			if d <= w.top.limit && valid(p.block, int(uint64(rows[i])-p.block.FirstRow)) {
 				w.top.push(p.part.KeyBase+uint64(rows[i]), d)
 			}
 		}
@@ -292,13 +292,13 @@ func (s *Scanner) Distances(ctx context.Context, blocks []Block, rows []uint32, 
 				continue
 			}
 			n := 0
-			for n < batchRows && at+n < len(rows) && block.holds(rows[at+n]) {
+			for n < batchRows && at+n < len(rows) && holds(block, rows[at+n]) {
 				offsets[n] = block.OffsetBytes + int(uint64(rows[at+n])-block.FirstRow)*block.StrideBytes
 				n++
 			}
 			s.cmp.at(out[at:at+n], norms[:n], block.Data, offsets[:n])
 			for i := range n {
-				if !block.valid(int(uint64(rows[at+i]) - block.FirstRow)) {
+				if !valid(block, int(uint64(rows[at+i])-block.FirstRow)) {
 					out[at+i] = float32(math.NaN())
 				}
 			}
@@ -310,7 +310,7 @@ func (s *Scanner) Distances(ctx context.Context, blocks []Block, rows []uint32, 
 
 func blockOf(blocks []Block, row uint32) *Block {
 	i := sort.Search(len(blocks), func(i int) bool { return blocks[i].FirstRow+uint64(blocks[i].Rows) > uint64(row) })
-	if i == len(blocks) || !blocks[i].holds(row) {
+	if i == len(blocks) || !holds(&blocks[i], row) {
 		return nil
 	}
 	return &blocks[i]
