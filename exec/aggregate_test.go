@@ -58,7 +58,9 @@ func TestAggregateAnswers(t *testing.T) {
 		{"distinct counts and sums", nil, func(p Plan) []AggSpec {
 			return []AggSpec{distinctAgg(AggCount, col(p, "i")), distinctAgg(AggSum, col(p, "i")), distinctAgg(AggCount, col(p, "i"), col(p, "f")), distinctAgg(AggAvg, col(p, "f"))}
 		}, []string{"4|0|4|2"}},
-		{"distinct counts by group", []string{"k"}, func(p Plan) []AggSpec { return []AggSpec{distinctAgg(AggCount, col(p, "i")), distinctAgg(AggMax, col(p, "i"))} },
+		{"distinct counts by group", []string{"k"}, func(p Plan) []AggSpec {
+			return []AggSpec{distinctAgg(AggCount, col(p, "i")), distinctAgg(AggMax, col(p, "i"))}
+		},
 			[]string{"a|2|2", "NULL|1|4", "b|1|-7"}},
 		{"keys alone are the distinct rows", []string{"k", "b"}, func(Plan) []AggSpec { return nil },
 			[]string{"a|true", "a|false", "a|NULL", "NULL|NULL", "b|true", "NULL|false"}},

@@ -7,15 +7,49 @@ import (
 	"github.com/lakesql/lakesql/internal/treeprint"
 )
 
+// WithCandidates is a plan that asks a candidate plan before its first batch; Explain prints that below it.
+type WithCandidates interface {
+	Plan
+	CandidateInput() CandidatePlan // nil = every live row
+}
+
 // Explain prints a plan, one node a line, inputs indented. With stats (EXPLAIN ANALYZE) each line ends with what the node did.
 func Explain(p Plan, stats *Stats) string {
-	return treeprint.Format(p, func(p Plan) (string, []Plan) {
-		line := p.Describe().String()
+	return treeprint.Format(explained{plan: p}, func(n explained) (string, []explained) { return n.describe(stats) })
+}
+
+// explained is a line of EXPLAIN: a plan or a candidate plan.
+type explained struct {
+	plan      Plan
+	candidate CandidatePlan
+}
+
+func (n explained) describe(stats *Stats) (string, []explained) {
+	var children []explained
+	if n.candidate != nil {
+		line := n.candidate.Describe().String()
 		if stats != nil {
-			line += " (" + propsText(stats.Node(p).Props()) + ")"
+			line += " (" + propsText(stats.Candidate(n.candidate).Props()) + ")"
 		}
-		return line, p.Children()
-	})
+		for _, c := range n.candidate.Children() {
+			children = append(children, explained{candidate: c})
+		}
+		if m, ok := n.candidate.(*KeyMask); ok {
+			children = append(children, explained{plan: m.Keys})
+		}
+		return line, children
+	}
+	line := n.plan.Describe().String()
+	if stats != nil {
+		line += " (" + propsText(stats.Node(n.plan).Props()) + ")"
+	}
+	if w, ok := n.plan.(WithCandidates); ok && w.CandidateInput() != nil {
+		children = append(children, explained{candidate: w.CandidateInput()})
+	}
+	for _, c := range n.plan.Children() {
+		children = append(children, explained{plan: c})
+	}
+	return line, children
 }
 
 func propsText(props []Prop) string {

@@ -74,7 +74,9 @@ func (o *sourceOp) Close() error { return nil }
 // config is how a plan is run in a test.
 type config struct{ batchRows, workers int }
 
-func (c config) String() string { return fmt.Sprintf("batches of %d, %d workers", c.batchRows, c.workers) }
+func (c config) String() string {
+	return fmt.Sprintf("batches of %d, %d workers", c.batchRows, c.workers)
+}
 
 var configs = []config{{1, 1}, {7, 4}, {8192, 1}, {8192, 4}, {16, 2}}
 

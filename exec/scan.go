@@ -75,9 +75,6 @@ func (p *Scan) Children() []Plan { return nil }
 // Describe implements Plan.
 func (p *Scan) Describe() Description {
 	d := Description{Name: "Scan", Props: []Prop{{"table", p.Table.String()}, {"columns", "[" + strings.Join(p.Spec.Columns, ", ") + "]"}}}
-	if p.Spec.Candidates != nil {
-		d.Props = append(d.Props, Prop{"candidates", candidateText(p.Spec.Candidates)})
-	}
 	if p.Spec.Filter != nil {
 		d.Props = append(d.Props, Prop{"filter", p.Spec.Filter.String()})
 	}
@@ -87,18 +84,8 @@ func (p *Scan) Describe() Description {
 	return d
 }
 
-// candidateText prints a tree of candidate plans on one line.
-func candidateText(c CandidatePlan) string {
-	children := c.Children()
-	if len(children) == 0 {
-		return "{" + c.Describe().String() + "}"
-	}
-	parts := make([]string, len(children))
-	for i, k := range children {
-		parts[i] = candidateText(k)
-	}
-	return c.Describe().Name + "(" + strings.Join(parts, ", ") + ")"
-}
+// CandidateInput implements WithCandidates.
+func (p *Scan) CandidateInput() CandidatePlan { return p.Spec.Candidates }
 
 // Open implements Plan.
 func (p *Scan) Open(ctx context.Context, env *Env) (Operator, error) {
@@ -146,7 +133,7 @@ func (p *Scan) candidates(ctx context.Context, env *Env) (*rowset.Set, error) {
 	if p.Spec.Candidates == nil {
 		return nil, nil
 	}
-	t, err := p.Spec.Candidates.Candidates(ctx, env, nil)
+	t, err := EvalCandidates(ctx, env, p.Spec.Candidates, nil)
 	if err != nil {
 		return nil, fmt.Errorf("candidates of %s: %w", p.Table, err)
 	}

@@ -12,14 +12,19 @@ import (
 // Stats collects what each node of a running plan did, for EXPLAIN ANALYZE. It is safe for concurrent use.
 type Stats struct {
 	mu    sync.Mutex
-	nodes map[Plan]*NodeStats
+	nodes map[any]*NodeStats // by Plan or CandidatePlan
 }
 
 // NewStats returns an empty collection.
-func NewStats() *Stats { return &Stats{nodes: make(map[Plan]*NodeStats)} }
+func NewStats() *Stats { return &Stats{nodes: make(map[any]*NodeStats)} }
 
 // Node returns the figures of p; nil (which counts nothing) where nobody asked for figures.
-func (s *Stats) Node(p Plan) *NodeStats {
+func (s *Stats) Node(p Plan) *NodeStats { return s.of(p) }
+
+// Candidate is Node for candidate plans.
+func (s *Stats) Candidate(p CandidatePlan) *NodeStats { return s.of(p) }
+
+func (s *Stats) of(p any) *NodeStats {
 	if s == nil {
 		return nil
 	}

@@ -2,7 +2,10 @@ package storage
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/storage/file"
 	"github.com/lakesql/lakesql/storage/schema"
 )
 
@@ -34,4 +37,30 @@ func (f *Fragment) columnBytes(ctx context.Context, field *schema.Field) (int64,
 		total += r.ColumnBytes(p.column)
 	}
 	return total, nil
+}
+
+// VectorBlocks returns a fragment's values of a fixed-width column, ascending; FirstRow is the offset in the fragment and deleted rows are among
+// them. Fragments without the column give none. Errors: ErrNotFound for an unknown fragment, ErrInvalid for a column that is unknown or not of fixed width, ErrCorrupt, ErrIO.
+func (s *Snapshot) VectorBlocks(ctx context.Context, column string, fragment uint32) ([]file.FixedBlock, error) {
+	fields, err := s.fields([]string{column})
+	if err != nil {
+		return nil, err
+	}
+	f, ok := s.Fragment(fragment)
+	if !ok {
+		return nil, errs.New(errs.ErrNotFound, "fragment %d of %s version %d", fragment, s.table.Path(), s.Version())
+	}
+	var out []file.FixedBlock
+	for _, p := range f.source(fields[0]).parts {
+		r, err := f.open(ctx, p.file)
+		if err != nil {
+			return nil, err
+		}
+		blocks, err := r.FixedBlocks(ctx, p.column, 0, r.Rows())
+		if err != nil {
+			return nil, fmt.Errorf("fragment %d: %w", fragment, err)
+		}
+		out = append(out, blocks...)
+	}
+	return out, nil
 }

@@ -54,13 +54,21 @@ type Scan struct {
 	Alias   string       // how the statement calls the table
 	Cols    []ScanColumn // what it outputs
 	Filter  []expr.Expr  // conjuncts over Cols that rows must satisfy (TRUE); rules push them here
+	Masks   []Mask       // further conditions: joins that only filter
 	RowAddr *Column      // not nil: also outputs the row address
 }
 
-// ScanColumn is an output column and the table's column that it reads.
+// ScanColumn is a column of a scan and the table's column that it reads.
 type ScanColumn struct {
 	Column
-	Source string
+	Source     string
+	FilterOnly bool // Filter and Masks use it, the scan does not output it
+}
+
+// Mask keeps the rows whose column is among the keys that a plan of one column yields.
+type Mask struct {
+	Col  ColumnID
+	Keys Node
 }
 
 // Values is a constant relation.
@@ -195,23 +203,28 @@ type SearchSpec struct {
 	MaxProbes    int
 	RefineFactor int
 	Early        bool  // read the output columns in each task, before the global cut
-	AutoExact    int64 // Index set, mode auto: exact all the same while candidates x width stay below this many bytes; 0 = never
+	ExactBelow   int64 // Index set: exact all the same while candidates x VectorBytes stay below this many bytes; 0 = never
+	VectorBytes  int64 // of one vector
+	LateReason   string
 }
 
 // Fetch reads more columns of one table for the rows whose addresses its input carries (late materialization).
 type Fetch struct {
-	Input Node
-	Table exec.Table
-	Alias string
-	Addr  ColumnID
-	Cols  []ScanColumn
+	Input  Node
+	Table  exec.Table
+	Alias  string
+	Addr   ColumnID
+	Cols   []ScanColumn
+	Reason string // why late
 }
 
 // Columns implements Node.
 func (n *Scan) Columns() []Column {
 	out := make([]Column, 0, len(n.Cols)+1)
 	for _, c := range n.Cols {
-		out = append(out, c.Column)
+		if !c.FilterOnly {
+			out = append(out, c.Column)
+		}
 	}
 	if n.RowAddr != nil {
 		out = append(out, *n.RowAddr)

@@ -174,9 +174,11 @@ func limitProps(count, offset uint64) []exec.Prop {
 }
 
 func scanNames(cols []ScanColumn) string {
-	names := make([]string, len(cols))
-	for i, c := range cols {
-		names[i] = c.Source
+	var names []string
+	for _, c := range cols {
+		if !c.FilterOnly {
+			names = append(names, c.Source)
+		}
 	}
 	return "[" + strings.Join(names, ", ") + "]"
 }
@@ -186,6 +188,9 @@ func (n *Scan) Describe() exec.Description {
 	d := exec.Description{Name: "Scan", Props: []exec.Prop{{Key: "table", Value: n.Table.Ref().String()}, {Key: "columns", Value: scanNames(n.Cols)}}}
 	if len(n.Filter) > 0 {
 		d.Props = append(d.Props, exec.Prop{Key: "filter", Value: joinExprs(n.Filter, " AND ")})
+	}
+	for _, m := range n.Masks {
+		d.Props = append(d.Props, exec.Prop{Key: "mask", Value: fmt.Sprintf("#%d in %s", m.Col, m.Keys.Describe())})
 	}
 	if n.RowAddr != nil {
 		d.Props = append(d.Props, exec.Prop{Key: "row_addr", Value: "yes"})

@@ -1,0 +1,411 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/scalar"
+
+	"github.com/lakesql/lakesql/exec/expr"
+	"github.com/lakesql/lakesql/index"
+	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/spawn"
+	"github.com/lakesql/lakesql/storage/rowset"
+)
+
+var _ = []CandidatePlan{(*IndexLookup)(nil), (*CandidateScan)(nil), (*CandidateAnd)(nil), (*CandidateOr)(nil), (*CandidateNot)(nil), (*KeyMask)(nil)}
+
+// EvalCandidates asks p and counts what it found in env.Stats.
+func EvalCandidates(ctx context.Context, env *Env, p CandidatePlan, among *rowset.Set) (index.Truth, error) {
+	start := time.Now()
+	t, err := p.Candidates(ctx, env, among)
+	if err == nil && env.Stats != nil {
+		env.Stats.Candidate(p).Batch(int64(t.True.Count()), time.Since(start))
+	}
+	return t, err
+}
+
+// IndexLookup answers one predicate through an index, and by reading the rows of fragments that the index does not cover.
+type IndexLookup struct {
+	Table     TableRef
+	Column    string
+	Kind      index.Kind
+	Index     string
+	Predicate index.Predicate
+	Recheck   *CandidateScan // the same predicate by reading; for uncovered fragments and answers that are only an upper bound
+	Fresh     bool           // read uncovered fragments; false under freshness = indexed_only
+}
+
+// CandidateScan answers an expression by reading the columns it needs, of rows that are still candidates only.
+type CandidateScan struct {
+	Table   TableRef
+	Columns []string
+	Expr    expr.Expr // over Columns by position, boolean
+	Reason  string    // why no index answers it; "" where that is plain
+}
+
+// CandidateAnd is three-valued AND. Inputs are asked in order, each for the rows that the ones before left open.
+type CandidateAnd struct{ Inputs []CandidatePlan }
+
+// CandidateOr is three-valued OR; later inputs are asked for the rows that are not TRUE yet.
+type CandidateOr struct{ Inputs []CandidatePlan }
+
+// CandidateNot is three-valued NOT.
+type CandidateNot struct{ Input CandidatePlan }
+
+// Children implements CandidatePlan.
+func (*IndexLookup) Children() []CandidatePlan { return nil }
+
+// Children implements CandidatePlan.
+func (*CandidateScan) Children() []CandidatePlan { return nil }
+
+// Children implements CandidatePlan.
+func (c *CandidateAnd) Children() []CandidatePlan { return c.Inputs }
+
+// Children implements CandidatePlan.
+func (c *CandidateOr) Children() []CandidatePlan { return c.Inputs }
+
+// Children implements CandidatePlan.
+func (c *CandidateNot) Children() []CandidatePlan { return []CandidatePlan{c.Input} }
+
+// Describe implements CandidatePlan.
+func (c *IndexLookup) Describe() Description {
+	name := "IndexLookup"
+	if c.Kind == index.KindLabelList {
+		name = "LabelIndexLookup"
+	}
+	return Description{Name: name, Props: []Prop{{"table", c.Table.String()}, {"index", c.Index}, {"kind", string(c.Kind)}, {"predicate", c.Column + " " + c.Predicate.String()}}}
+}
+
+// Describe implements CandidatePlan.
+func (c *CandidateScan) Describe() Description {
+	d := Description{Name: "CandidateScan", Props: []Prop{{"table", c.Table.String()}, {"columns", fmt.Sprint(c.Columns)}, {"where", c.Expr.String()}}}
+	if c.Reason != "" {
+		d.Props = append(d.Props, Prop{"no_index", c.Reason})
+	}
+	return d
+}
+
+// Describe implements CandidatePlan.
+func (*CandidateAnd) Describe() Description { return Description{Name: "And"} }
+
+// Describe implements CandidatePlan.
+func (*CandidateOr) Describe() Description { return Description{Name: "Or"} }
+
+// Describe implements CandidatePlan.
+func (*CandidateNot) Describe() Description { return Description{Name: "Not"} }
+
+// Candidates implements CandidatePlan.
+func (c *CandidateAnd) Candidates(ctx context.Context, env *Env, among *rowset.Set) (index.Truth, error) {
+	var acc index.Truth
+	for i, in := range c.Inputs {
+		t, err := EvalCandidates(ctx, env, in, among)
+		if err != nil {
+			return index.Truth{}, err
+		}
+		if i == 0 {
+			acc = t
+		} else {
+			acc = acc.And(t)
+		}
+		// Rows that are FALSE by now stay FALSE: later inputs need not look at them.
+		among = rowset.Or(acc.True, acc.Null)
+		if among.IsEmpty() {
+			return index.Truth{True: rowset.NewSet(), Null: rowset.NewSet()}, nil
+		}
+	}
+	return acc, nil
+}
+
+// Candidates implements CandidatePlan.
+func (c *CandidateOr) Candidates(ctx context.Context, env *Env, among *rowset.Set) (index.Truth, error) {
+	universe, err := liveAmong(ctx, env, c, among)
+	if err != nil {
+		return index.Truth{}, err
+	}
+	acc := index.Truth{True: rowset.NewSet(), Null: rowset.NewSet()}
+	open := universe
+	for _, in := range c.Inputs {
+		t, err := EvalCandidates(ctx, env, in, open)
+		if err != nil {
+			return index.Truth{}, err
+		}
+		acc = acc.Or(t)
+		if open = rowset.AndNot(universe, acc.True); open.IsEmpty() {
+			break
+		}
+	}
+	return acc, nil
+}
+
+// Candidates implements CandidatePlan.
+func (c *CandidateNot) Candidates(ctx context.Context, env *Env, among *rowset.Set) (index.Truth, error) {
+	universe, err := liveAmong(ctx, env, c, among)
+	if err != nil {
+		return index.Truth{}, err
+	}
+	t, err := EvalCandidates(ctx, env, c.Input, universe)
+	if err != nil {
+		return index.Truth{}, err
+	}
+	return t.Not(universe), nil
+}
+
+// Candidates implements CandidatePlan.
+func (c *IndexLookup) Candidates(ctx context.Context, env *Env, among *rowset.Set) (index.Truth, error) {
+	table, err := openIndexed(ctx, env, c.Table)
+	if err != nil {
+		return index.Truth{}, err
+	}
+	info, match, ok := table.FilterIndex(c.Column, c.Predicate.Op)
+	if !ok || info.Name != c.Index {
+		return index.Truth{}, errs.New(errs.ErrInternal, "index %s of %s is not there", c.Index, c.Table)
+	}
+	stats := env.Stats.Candidate(c)
+	t, did, err := table.Lookup(ctx, c.Index, c.Predicate)
+	if err != nil {
+		return index.Truth{}, fmt.Errorf("index %s of %s: %w", c.Index, c.Table, err)
+	}
+	stats.Add("segments", int64(did.Segments))
+	if among != nil {
+		t = index.Truth{True: rowset.And(t.True, among), Null: rowset.And(t.Null, among)}
+	}
+	if match == index.AtMost {
+		if t, err = c.Recheck.Candidates(ctx, env, rowset.Or(t.True, t.Null)); err != nil {
+			return index.Truth{}, err
+		}
+	}
+	uncovered := uncoveredFragments(table.FragmentIDs(), info.Covers)
+	stats.Add("fragments_by_index", int64(len(table.FragmentIDs())-len(uncovered)))
+	stats.Add("fragments_by_scan", int64(len(uncovered)))
+	if len(uncovered) == 0 || !c.Fresh {
+		return t, nil
+	}
+	rest, err := table.LiveRows(ctx, uncovered)
+	if err != nil {
+		return index.Truth{}, err
+	}
+	if among != nil {
+		rest = rowset.And(rest, among)
+	}
+	scanned, err := c.Recheck.Candidates(ctx, env, rest)
+	if err != nil {
+		return index.Truth{}, err
+	}
+	// The two answers are about different fragments, so their union is disjoint.
+	return index.Truth{True: rowset.Or(t.True, scanned.True), Null: rowset.Or(t.Null, scanned.Null)}, nil
+}
+
+func uncoveredFragments(all []uint32, covers *roaring.Bitmap) []uint32 {
+	var out []uint32
+	for _, f := range all {
+		if covers == nil || !covers.Contains(f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Candidates implements CandidatePlan.
+func (c *CandidateScan) Candidates(ctx context.Context, env *Env, among *rowset.Set) (index.Truth, error) {
+	out := index.Truth{True: rowset.NewSet(), Null: rowset.NewSet()}
+	if among != nil && among.IsEmpty() {
+		return out, nil
+	}
+	table, err := env.Tables.OpenTable(ctx, c.Table)
+	if err != nil {
+		return out, err
+	}
+	scan, err := table.Scan(ctx, ScanRequest{Columns: c.Columns, Among: among, RowAddr: true, BatchRows: env.BatchRows, Alloc: env.Alloc})
+	if err != nil {
+		return out, err
+	}
+	parts := make([]index.Truth, env.Workers)
+	g, gctx := spawn.WithContext(ctx, env.Workers)
+	for w := range parts {
+		parts[w] = index.Truth{True: rowset.NewSet(), Null: rowset.NewSet()}
+		g.Go("candidate scan", func() error {
+			return readBatches(gctx, scan.Reader(), func(b arrow.RecordBatch) error { return c.collect(env, b, &parts[w]) })
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return out, err
+	}
+	for _, p := range parts {
+		out.True, out.Null = rowset.Or(out.True, p.True), rowset.Or(out.Null, p.Null)
+	}
+	return out, nil
+}
+
+// collect sorts the rows of one batch, whose last column is the row address, into t.
+func (c *CandidateScan) collect(env *Env, b arrow.RecordBatch, t *index.Truth) error {
+	prog, err := expr.Compile(c.Expr, b.Schema())
+	if err != nil {
+		return err
+	}
+	v, err := prog.Eval(&env.Expr, b)
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	answer, ok := v.(*array.Boolean)
+	if !ok {
+		return errs.New(errs.ErrInternal, "filter %s gave %s, not a boolean", c.Expr, v.DataType())
+	}
+	addrs, ok := b.Column(int(b.NumCols()) - 1).(*array.Uint64)
+	if !ok {
+		return errs.New(errs.ErrInternal, "scan of %s gave no row addresses", c.Table)
+	}
+	for i := range answer.Len() {
+		switch {
+		case answer.IsNull(i):
+			t.Null.Add(addrs.Value(i))
+		case answer.Value(i):
+			t.True.Add(addrs.Value(i))
+		}
+	}
+	return nil
+}
+
+// KeyMask answers "column IN (keys of a sub-plan)": a join that only filters, turned into a set of candidates. A NULL column is NULL; NULL
+// keys are ignored, so the answer serves joins and semi-joins but never NOT IN.
+type KeyMask struct {
+	Table  TableRef
+	Column string
+	Keys   Plan // one column of the column's type
+	Index  string
+	Kind   index.Kind
+}
+
+// Children implements CandidatePlan.
+func (*KeyMask) Children() []CandidatePlan { return nil }
+
+// Describe implements CandidatePlan.
+func (c *KeyMask) Describe() Description {
+	return Description{Name: "KeyMask", Props: []Prop{{"table", c.Table.String()}, {"column", c.Column}, {"keys", c.Keys.Describe().Name}}}
+}
+
+// Candidates implements CandidatePlan.
+func (c *KeyMask) Candidates(ctx context.Context, env *Env, among *rowset.Set) (index.Truth, error) {
+	none := index.Truth{True: rowset.NewSet(), Null: rowset.NewSet()}
+	keys, err := c.collectKeys(ctx, env)
+	if err != nil {
+		return none, err
+	}
+	defer keys.Release()
+	if keys.Len() == 0 {
+		return none, nil
+	}
+	column := &expr.Column{ID: 0, Name: c.Column, T: keys.DataType()}
+	in, err := expr.NewCall("in", column, &expr.Literal{Value: scalar.NewListScalar(keys)})
+	if err != nil {
+		return none, err
+	}
+	scan := &CandidateScan{Table: c.Table, Columns: []string{c.Column}, Expr: in}
+	if c.Index == "" {
+		return scan.Candidates(ctx, env, among)
+	}
+	lookup := &IndexLookup{Table: c.Table, Column: c.Column, Kind: c.Kind, Index: c.Index, Predicate: index.Predicate{Op: index.OpIn, Values: keys}, Recheck: scan, Fresh: true}
+	return lookup.Candidates(ctx, env, among)
+}
+
+// collectKeys runs the sub-plan and returns its distinct keys without NULL.
+func (c *KeyMask) collectKeys(ctx context.Context, env *Env) (arrow.Array, error) {
+	batches, err := Collect(ctx, env, c.Keys)
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]arrow.Array, 0, len(batches))
+	for _, b := range batches {
+		parts = append(parts, b.Column(0))
+		defer b.Release()
+	}
+	t := c.Keys.Schema().Field(0).Type
+	if len(parts) == 0 {
+		return array.MakeArrayOfNull(env.Alloc, t, 0), nil
+	}
+	all, err := array.Concatenate(parts, env.Alloc)
+	if err != nil {
+		return nil, err
+	}
+	defer all.Release()
+	idx := make([]int32, 0, all.Len())
+	for i := range all.Len() {
+		if all.IsValid(i) {
+			idx = append(idx, int32(i))
+		}
+	}
+	return expr.TakeArray(env.Alloc, all, idx)
+}
+
+func readBatches(ctx context.Context, r BatchReader, each func(arrow.RecordBatch) error) error {
+	for {
+		b, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = each(b)
+		b.Release()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func openIndexed(ctx context.Context, env *Env, ref TableRef) (Indexed, error) {
+	t, err := env.Tables.OpenTable(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	table, ok := t.(Indexed)
+	if !ok {
+		return nil, errs.New(errs.ErrInternal, "table %s has no indices", ref)
+	}
+	return table, nil
+}
+
+// liveAmong returns among, or every live row of the table that the plan is about.
+func liveAmong(ctx context.Context, env *Env, p CandidatePlan, among *rowset.Set) (*rowset.Set, error) {
+	if among != nil {
+		return among, nil
+	}
+	ref, ok := candidateTable(p)
+	if !ok {
+		return nil, errs.New(errs.ErrInternal, "candidate plan %s names no table", p.Describe())
+	}
+	t, err := env.Tables.OpenTable(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	table, ok := t.(Addressable)
+	if !ok {
+		return nil, errs.New(errs.ErrInternal, "table %s has no row addresses", ref)
+	}
+	return table.LiveRows(ctx, nil)
+}
+
+func candidateTable(p CandidatePlan) (TableRef, bool) {
+	switch p := p.(type) {
+	case *IndexLookup:
+		return p.Table, true
+	case *CandidateScan:
+		return p.Table, true
+	case *KeyMask:
+		return p.Table, true
+	}
+	for _, c := range p.Children() {
+		if ref, ok := candidateTable(c); ok {
+			return ref, true
+		}
+	}
+	return TableRef{}, false
+}

@@ -1,0 +1,63 @@
+package planner
+
+import (
+	"fmt"
+
+	"github.com/lakesql/lakesql/exec"
+	"github.com/lakesql/lakesql/glm"
+	"github.com/lakesql/lakesql/planner/logical"
+)
+
+// chooseMethod decides between an exact and an approximate search by the settings, the indices and the bytes to compare.
+func (c *Context) chooseMethod(n *logical.Search, table exec.VectorTable, dim int64) logical.SearchSpec {
+	spec := logical.SearchSpec{MinProbes: c.Settings.NProbes, MaxProbes: c.Settings.MaxNProbes, RefineFactor: c.Settings.RefineFactor}
+	vectorBytes := max(dim*4, 1)
+	spec.VectorBytes = vectorBytes
+	if c.Settings.ANN == Off {
+		spec.Reason = "ann = off"
+		return spec
+	}
+	if c.Settings.Prefilter == PrefilterBruteForce {
+		spec.Reason = "prefilter = brute_force"
+		return spec
+	}
+	info, ok, why := table.VectorIndex(n.Vector, n.Metric)
+	if !ok {
+		spec.Reason = why
+		return spec
+	}
+	compare := float64(table.Rows()) * float64(vectorBytes)
+	if c.Settings.ANN == Auto {
+		if len(n.Scan.Filter) == 0 && len(n.Scan.Masks) == 0 && compare < float64(c.Settings.ANNExactBytes) {
+			spec.Reason = fmt.Sprintf("%.0f bytes of vectors are below ann_exact_bytes", compare)
+			return spec
+		}
+		spec.ExactBelow = c.Settings.ANNExactBytes
+	}
+	spec.Index, spec.Kind = info.Name, info.Kind
+	spec.Reason = "ann = " + c.Settings.ANN
+	c.warnings = append(c.warnings, fmt.Sprintf("the answer is approximate: index %s (%s) was used for column %s; SET ann = off makes it exact", info.Name, info.Kind, n.Vector))
+	return spec
+}
+
+// chooseLate decides whether the columns that a cut does not need are read after it.
+func (c *Context) chooseLate(ctxRows, survivors float64, table exec.Table, columns []string, remote bool) glm.Decision {
+	switch c.Settings.GLM {
+	case On:
+		return glm.Decision{Late: true, Reason: "glm = on"}
+	case Off:
+		return glm.Decision{Reason: "glm = off"}
+	}
+	width := int64(0)
+	if rows := table.Rows(); rows > 0 {
+		for _, col := range columns {
+			width += max(0, table.ColumnBytes(c.Ctx, col)) / rows
+		}
+	}
+	request := int64(glm.RequestCostBytesMapped)
+	if remote {
+		request = glm.RequestCostBytesRemote
+	}
+	_, canTake := table.(exec.Addressable)
+	return glm.Choose(glm.Costs{Survivors: int64(survivors), EarlyRows: int64(ctxRows), WidthBytes: width, RequestBytes: request, CanTake: canTake})
+}

@@ -1,0 +1,45 @@
+// Package planner optimizes logical plans by rules and lowers them to exec plans. rules.go is the ordered list of rules, one file each; lower*.go is the way down.
+package planner
+
+import (
+	"context"
+
+	"github.com/lakesql/lakesql/exec"
+	"github.com/lakesql/lakesql/planner/logical"
+)
+
+// Result is a statement ready to run.
+type Result struct {
+	Plan     exec.Plan
+	Logical  logical.Node // after the rules
+	Warnings []string     // for SHOW WARNINGS, such as that the answer is approximate
+}
+
+// Plan optimizes and lowers root. ids continues the numbering of root's columns. Errors: ErrUnsupported, ErrInvalid (a vector of the wrong
+// length and the like), ErrIO and ErrCorrupt from statistics.
+func Plan(ctx context.Context, root logical.Node, ids *logical.IDs, s Settings) (*Result, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	c := &Context{Ctx: ctx, IDs: ids, Settings: s.withDefaults()}
+	optimized, err := c.optimize(root)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := c.lower(optimized)
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Plan: plan, Logical: optimized, Warnings: c.warnings}, nil
+}
+
+// Context is what the rules of one statement share.
+type Context struct {
+	Ctx      context.Context //nolint:containedctx // lives for one Plan call, as rules are plain functions
+	IDs      *logical.IDs
+	Settings Settings
+	warnings []string
+}
+
+// Explain prints a plan, with figures where stats is not nil.
+func (r *Result) Explain(stats *exec.Stats) string { return exec.Explain(r.Plan, stats) }

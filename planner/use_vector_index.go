@@ -1,0 +1,193 @@
+package planner
+
+import (
+	"math"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/lakesql/lakesql/exec"
+	"github.com/lakesql/lakesql/exec/expr"
+	"github.com/lakesql/lakesql/planner/logical"
+)
+
+// searchRowsMax is the largest LIMIT + OFFSET that is a search; above it a sort is as good.
+const searchRowsMax = 1 << 20
+
+// useVectorIndex turns a top-n by distance into a search of the table below, exact or through an index. Everything that decides whether a row may be a hit
+// stays below the cut: conditions are in the scan, joins that filter become masks.
+func useVectorIndex(c *Context, root logical.Node) (logical.Node, bool, error) {
+	changed := false
+	out, err := logical.Transform(root, func(n logical.Node) (logical.Node, error) {
+		top, ok := n.(*logical.TopN)
+		if !ok || len(top.Keys) == 0 || top.Count > searchRowsMax || top.Offset > searchRowsMax {
+			return n, nil
+		}
+		s := &searchRewrite{c: c, k: top.Count + top.Offset, ties: len(top.Keys) > 1, first: top.Keys[0]}
+		in, err := s.rewrite(top.Input, top.Keys[0].Expr)
+		if err != nil || in == nil {
+			return n, err
+		}
+		changed = true
+		keys := slices.Clone(top.Keys)
+		keys[0].Expr = s.value.Ref()
+		cut := &logical.TopN{Input: in, Keys: keys, Count: top.Count, Offset: top.Offset}
+		return &logical.Project{Input: cut, Exprs: passAll(top.Columns())}, nil
+	})
+	return out, changed, err
+}
+
+// searchRewrite walks from a top-n down to the scan whose rows it ranks.
+type searchRewrite struct {
+	c     *Context
+	k     uint64
+	ties  bool
+	first logical.SortKey
+	value logical.Column // the sort key's value, which every rewritten node outputs beside its own columns
+}
+
+// rewrite returns n over a search in place of the scan below, nil where key, an expression over n's columns, is no distance of one scan's rows or where
+// the nodes between could drop rows after the cut.
+func (s *searchRewrite) rewrite(n logical.Node, key expr.Expr) (logical.Node, error) {
+	switch n := n.(type) {
+	case *logical.Project:
+		return s.throughProject(n, key)
+	case *logical.Join:
+		return s.throughJoin(n, key)
+	case *logical.Scan:
+		return s.atScan(n, key)
+	}
+	return nil, nil //nolint:nilnil // nil is "no search here"
+}
+
+func (s *searchRewrite) throughProject(n *logical.Project, key expr.Expr) (logical.Node, error) {
+	inner := substitute(key, definitions(n.Exprs))
+	in, err := s.rewrite(n.Input, inner)
+	if err != nil || in == nil {
+		return nil, err
+	}
+	// Where the statement also shows the distance, the search has computed it already.
+	out := &logical.Project{Input: in, Exprs: slices.Clone(n.Exprs)}
+	for i, e := range out.Exprs {
+		out.Exprs[i].Expr = expr.Transform(e.Expr, func(x expr.Expr) expr.Expr {
+			if expr.Equal(x, inner) {
+				return s.value.Ref()
+			}
+			return x
+		})
+	}
+	out.Exprs = append(out.Exprs, passThrough(s.value))
+	return out, nil
+}
+
+// throughJoin searches the side that the key is about, where no row of that side can be dropped after the cut: the other side either keeps every row, or
+// filters by one equality and can be asked first, as a mask.
+func (s *searchRewrite) throughJoin(n *logical.Join, key expr.Expr) (logical.Node, error) {
+	left, right := columnSet(n.Left.Columns()), columnSet(n.Right.Columns())
+	ranked, other, rankedCols, otherCols := n.Left, n.Right, left, right
+	onRight := !usesOnly(key, left)
+	if onRight {
+		if n.Kind != logical.JoinInner || !usesOnly(key, right) {
+			return nil, nil //nolint:nilnil // see rewrite
+		}
+		ranked, other, rankedCols, otherCols = n.Right, n.Left, right, left
+	}
+	switch n.Kind {
+	case logical.JoinLeft, logical.JoinMark, logical.JoinSingle:
+	case logical.JoinInner, logical.JoinSemi:
+		masked := s.withMask(ranked, other, n.On, rankedCols, otherCols)
+		if masked == nil {
+			return nil, nil //nolint:nilnil // see rewrite
+		}
+		ranked = masked
+	default: // an anti join keeps what has no match: a mask cannot say that
+		return nil, nil //nolint:nilnil // see rewrite
+	}
+	in, err := s.rewrite(ranked, key)
+	if err != nil || in == nil {
+		return nil, err
+	}
+	out := *n
+	if onRight {
+		out.Right = in
+	} else {
+		out.Left = in
+	}
+	return &out, nil
+}
+
+// maskKeysMax is the largest other side that is worth reading twice, once for its keys and once for the join.
+const maskKeysMax = 5e6
+
+// withMask restricts the scan below ranked to the rows that have a partner in other; nil where that cannot be said by one equality.
+func (s *searchRewrite) withMask(ranked, other logical.Node, on []expr.Expr, rankedCols, otherCols map[logical.ColumnID]bool) logical.Node {
+	if len(on) != 1 || s.c.rowsOf(other) > maskKeysMax {
+		return nil
+	}
+	a, b, ok := equality(on[0], rankedCols, otherCols)
+	if !ok {
+		return nil
+	}
+	return maskScan(s.c, ranked, a, other, b)
+}
+
+// maskScan adds "key IN (otherKey of other)" to the scan below n; nil where key is not plainly one of its columns.
+func maskScan(c *Context, n logical.Node, key expr.Expr, other logical.Node, otherKey expr.Expr) logical.Node {
+	switch n := n.(type) {
+	case *logical.Project:
+		in := maskScan(c, n.Input, substitute(key, definitions(n.Exprs)), other, otherKey)
+		if in == nil {
+			return nil
+		}
+		return &logical.Project{Input: in, Exprs: n.Exprs}
+	case *logical.Scan:
+		col, ok := key.(*expr.Column)
+		if _, addressable := n.Table.(exec.Addressable); !ok || !addressable {
+			return nil
+		}
+		keys := logical.Column{ID: c.IDs.Next(), Name: col.Name, Type: otherKey.Type(), Nullable: true}
+		if !arrow.TypeEqual(col.T, otherKey.Type()) {
+			return nil
+		}
+		m := *n
+		m.Masks = append(slices.Clone(n.Masks), logical.Mask{
+			Col:  col.ID,
+			Keys: &logical.Distinct{Input: &logical.Project{Input: other, Exprs: []logical.Named{{Column: keys, Expr: otherKey}}}},
+		})
+		return &m
+	}
+	return nil
+}
+
+// atScan makes the search and, above it, the value of the sort key.
+func (s *searchRewrite) atScan(n *logical.Scan, key expr.Expr) (logical.Node, error) {
+	d, ok := distanceOf(key)
+	table, isVector := n.Table.(exec.VectorTable)
+	if !ok || !isVector || s.first.Desc != d.desc || !d.desc && !s.first.NullsLast {
+		return nil, nil //nolint:nilnil // see rewrite
+	}
+	source, dim := "", 0
+	for _, col := range n.Cols {
+		if t, ok := col.Type.(*arrow.FixedSizeListType); ok && col.ID == d.column.ID {
+			source, dim = col.Source, int(t.Len())
+		}
+	}
+	query, err := queryVector(d.query, dim, source)
+	if err != nil {
+		return nil, err
+	}
+	if source == "" || query == nil || slices.ContainsFunc(query, func(f float32) bool { return math.IsNaN(float64(f)) }) {
+		return nil, nil //nolint:nilnil // every distance is NULL: a plain sort says so
+	}
+	search := &logical.Search{
+		Scan: n, Vector: source, Metric: d.metric, Query: query, K: s.k, Ties: s.ties,
+		Distance: logical.Column{ID: s.c.IDs.Next(), Name: "_distance", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
+	}
+	search.Spec = s.c.chooseMethod(search, table, int64(dim))
+	value, err := d.value(search.Distance.Ref())
+	if err != nil {
+		return nil, err
+	}
+	s.value = logical.Column{ID: s.c.IDs.Next(), Name: key.String(), Type: value.Type(), Nullable: true}
+	return &logical.Project{Input: search, Exprs: append(passAll(n.Columns()), logical.Named{Column: s.value, Expr: value})}, nil
+}

@@ -1,0 +1,152 @@
+package server
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+)
+
+// Client commands that the filter looks at, and the protocol's limit of one packet's payload.
+const (
+	comQuery         = 0x03
+	comStmtPrepare   = 0x16
+	packetPayloadMax = 1<<24 - 1
+	packetHeaderSize = 4
+)
+
+// filterConn looks at each command of an unencrypted MySQL connection before the protocol library sees it. The library parses COM_STMT_PREPARE before any hook
+// of ours, with a parser that recurses: a statement that is too deep, or too long, becomes a COM_QUERY of a statement that fails with the
+// reason, and our list spellings are rewritten here.
+//
+// A command is a packet of sequence number 0; longer commands go on in further packets. Everything else passes through.
+type filterConn struct {
+	net.Conn
+	payloadMax int                                  // longest command accepted, in bytes
+	prepare    func(query string) (string, error)   // rewrites a statement to prepare, or refuses it
+	refuse     func(reason error) string            // a statement that fails with the reason
+
+	out     []byte // bytes ready for Read
+	header  [packetHeaderSize]byte
+	passing int // payload bytes of the present packet that pass through unread
+}
+
+// Read implements net.Conn.
+func (c *filterConn) Read(p []byte) (int, error) {
+	for {
+		if len(c.out) > 0 {
+			n := copy(p, c.out)
+			c.out = c.out[n:]
+			return n, nil
+		}
+		if c.passing > 0 {
+			n, err := c.Conn.Read(p[:min(len(p), c.passing)])
+			c.passing -= n
+			return n, err
+		}
+		if err := c.nextPacket(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (c *filterConn) nextPacket() error {
+	if _, err := io.ReadFull(c.Conn, c.header[:]); err != nil {
+		return err
+	}
+	size := payloadSize(c.header)
+	if c.header[3] != 0 || size == 0 { // not a command: an answer within the handshake or LOAD DATA
+		c.out = append(c.out[:0], c.header[:]...)
+		c.passing = size
+		return nil
+	}
+	var command [1]byte
+	if _, err := io.ReadFull(c.Conn, command[:]); err != nil {
+		return err
+	}
+	if command[0] != comStmtPrepare && size < packetPayloadMax && size <= c.payloadMax {
+		c.out = append(append(c.out[:0], c.header[:]...), command[0])
+		c.passing = size - 1
+		return nil
+	}
+	payload, tooLong, err := c.readCommand(command[0], size)
+	if err != nil {
+		return err
+	}
+	switch {
+	case tooLong > 0:
+		payload = append([]byte{comQuery}, c.refuse(fmt.Errorf("a command of %d bytes is longer than max_allowed_packet, %d bytes", tooLong, c.payloadMax))...)
+	case command[0] == comStmtPrepare:
+		query, err := c.prepare(string(payload[1:]))
+		if err != nil {
+			payload = append([]byte{comQuery}, c.refuse(err)...)
+		} else {
+			payload = append([]byte{comStmtPrepare}, query...)
+		}
+	}
+	c.out = frame(c.out[:0], payload)
+	return nil
+}
+
+func payloadSize(h [packetHeaderSize]byte) int {
+	return int(h[0]) | int(h[1])<<8 | int(h[2])<<16
+}
+
+// readCommand reads the rest of a command whose first byte was read. tooLong is its length where that is over the limit; the bytes are then dropped.
+func (c *filterConn) readCommand(command byte, size int) (payload []byte, tooLong int, err error) {
+	payload = []byte{command}
+	total, rest := size, size-1
+	for {
+		if total > c.payloadMax {
+			payload = nil
+			_, err = io.CopyN(io.Discard, c.Conn, int64(rest))
+		} else {
+			at := len(payload)
+			payload = append(payload, make([]byte, rest)...)
+			_, err = io.ReadFull(c.Conn, payload[at:])
+		}
+		if err != nil || size < packetPayloadMax {
+			break
+		}
+		if _, err = io.ReadFull(c.Conn, c.header[:]); err != nil {
+			break
+		}
+		size = payloadSize(c.header)
+		rest = size
+		total += size
+	}
+	if total > c.payloadMax {
+		return nil, total, err
+	}
+	return payload, 0, err
+}
+
+// frame appends payload as packets of a command.
+func frame(dst, payload []byte) []byte {
+	for seq := byte(0); ; seq++ {
+		n := min(len(payload), packetPayloadMax)
+		var h [packetHeaderSize]byte
+		binary.LittleEndian.PutUint32(h[:], uint32(n))
+		h[3] = seq
+		dst = append(append(dst, h[:]...), payload[:n]...)
+		payload = payload[n:]
+		if n < packetPayloadMax {
+			return dst
+		}
+	}
+}
+
+// filterListener gives every connection a filter.
+type filterListener struct {
+	net.Listener
+	wrap func(net.Conn) net.Conn
+}
+
+// Accept implements net.Listener.
+func (l filterListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.wrap(c), nil
+}

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+
+	"github.com/lakesql/lakesql/exec/expr"
+	"github.com/lakesql/lakesql/internal/errs"
+)
+
+// rowEncoder turns batches into rows of MySQL text values. It is used by one statement; the rows of one call are overwritten by the next.
+type rowEncoder struct {
+	types    []querypb.Type
+	programs []*expr.Program // conversion to text or bytes; nil = the column is bytes already
+	rows     [][]sqltypes.Value
+	values   []sqltypes.Value // backs rows
+	copies   [][]byte         // per column: the bytes of the present batch
+}
+
+// newRowEncoder prepares the conversion of each column. types are the columns' types on the wire.
+func newRowEncoder(schema *arrow.Schema, types []querypb.Type) (*rowEncoder, error) {
+	if schema.NumFields() != len(types) {
+		return nil, errs.New(errs.ErrInternal, "%d columns with %d wire types", schema.NumFields(), len(types))
+	}
+	e := &rowEncoder{types: types, programs: make([]*expr.Program, len(types)), copies: make([][]byte, len(types))}
+	for i, f := range schema.Fields() {
+		col := &expr.Column{ID: i, Name: f.Name, T: f.Type}
+		text, err := expr.AsText(col)
+		if err != nil {
+			return nil, fmt.Errorf("column %q: %w", f.Name, err)
+		}
+		if text == expr.Expr(col) {
+			continue
+		}
+		if e.programs[i], err = expr.Compile(text, schema); err != nil {
+			return nil, fmt.Errorf("column %q: %w", f.Name, err)
+		}
+	}
+	return e, nil
+}
+
+// encode returns the batch's rows. It copies every value out of the batch, which may lie in a mapped file (I1).
+func (e *rowEncoder) encode(env *expr.Env, b arrow.RecordBatch) ([][]sqltypes.Value, error) {
+	n, width := int(b.NumRows()), len(e.types)
+	if len(e.rows) < n {
+		e.rows = make([][]sqltypes.Value, n)
+		e.values = make([]sqltypes.Value, n*width)
+		for i := range e.rows {
+			e.rows[i] = e.values[i*width : (i+1)*width : (i+1)*width]
+		}
+	}
+	for c := range width {
+		if err := e.column(env, b, c, n); err != nil {
+			return nil, fmt.Errorf("column %q: %w", b.ColumnName(c), err)
+		}
+	}
+	return e.rows[:n], nil
+}
+
+func (e *rowEncoder) column(env *expr.Env, b arrow.RecordBatch, c, n int) error {
+	col := b.Column(c)
+	if p := e.programs[c]; p != nil {
+		text, err := p.Eval(env, b)
+		if err != nil {
+			return err
+		}
+		defer text.Release()
+		col = text
+	}
+	switch col := col.(type) {
+	case *array.Null:
+		for i := range n {
+			e.rows[i][c] = sqltypes.NULL
+		}
+		return nil
+	case *array.String:
+		fillBytes(e, c, n, col, col.ValueOffsets(), col.ValueBytes())
+	case *array.Binary:
+		fillBytes(e, c, n, col, col.ValueOffsets(), col.ValueBytes())
+	case *array.LargeString:
+		fillBytes(e, c, n, col, col.ValueOffsets(), col.ValueBytes())
+	case *array.LargeBinary:
+		fillBytes(e, c, n, col, col.ValueOffsets(), col.ValueBytes())
+	default:
+		return errs.New(errs.ErrInternal, "no wire form of %s", col.DataType())
+	}
+	return nil
+}
+
+// fillBytes copies the n values of a column, which are bytes[offsets[i]-offsets[0]:...], in one piece and points the rows into it.
+func fillBytes[O int32 | int64](e *rowEncoder, c, n int, col arrow.Array, offsets []O, bytes []byte) {
+	if n == 0 {
+		return
+	}
+	e.copies[c] = append(e.copies[c][:0], bytes...)
+	own := e.copies[c]
+	base, t := offsets[0], e.types[c]
+	if col.NullN() == 0 {
+		for i := range n {
+			lo, hi := offsets[i]-base, offsets[i+1]-base
+			e.rows[i][c] = sqltypes.MakeTrusted(t, own[lo:hi:hi])
+		}
+		return
+	}
+	for i := range n {
+		if col.IsNull(i) {
+			e.rows[i][c] = sqltypes.NULL
+			continue
+		}
+		lo, hi := offsets[i]-base, offsets[i+1]-base
+		e.rows[i][c] = sqltypes.MakeTrusted(t, own[lo:hi:hi])
+	}
+}
