@@ -249,7 +249,7 @@ func randomText(t arrow.DataType, i int) string {
 	case arrow.FIXED_SIZE_BINARY, arrow.BINARY:
 		return []string{"AAAA", "AAEC", "/wAA", "YWJj"}[i%4]
 	default:
-		return []string{"", "a", "ab", "a\x00b", "a\x00", "fifteen bytes..", "sixteen bytes...", longTail + "1", longTail + "2", "é"}[i%10] + strings.Repeat("z", i/10)
+		return []string{"", "a", "ab", "a\x00b", "a\x00", "fifteen bytes..", "sixteen bytes...", longTail + "1", longTail + "2", "é"}[i%10] + strings.Repeat("z", i/10%5) + fmt.Sprint(i/50)
 	}
 }
 
