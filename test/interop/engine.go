@@ -34,12 +34,15 @@ type Engine struct {
 	dir   string
 }
 
-// StartPython starts pylance; LAKESQL_PYTHON names the interpreter (default python3).
+// StartPython starts pylance in the interpreter that LAKESQL_PYTHON names; without it in the one that setup installed, else in python3.
 func StartPython(tb testing.TB) *Engine {
 	tb.Helper()
 	python := os.Getenv("LAKESQL_PYTHON")
 	if python == "" {
-		python = "python3"
+		python = filepath.Join(testutil.Root(tb), ".cache", "interop", "venv", "bin", "python")
+		if _, err := os.Stat(python); err != nil {
+			python = "python3"
+		}
 	}
 	return start(tb, "pylance", python, "engine.py")
 }

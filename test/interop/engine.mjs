@@ -5,7 +5,7 @@ let lancedb;
 try {
   lancedb = await import("@lancedb/lancedb");
 } catch (e) {
-  console.log(JSON.stringify({ error: `${e.message}; run npm ci --ignore-scripts in test/interop` }));
+  console.log(JSON.stringify({ error: `${e.message}; run test/interop/setup` }));
   process.exit(3);
 }
 

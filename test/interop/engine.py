@@ -12,7 +12,7 @@ try:
     import pyarrow as pa
     import pyarrow.ipc as ipc
 except ImportError as e:
-    print(json.dumps({"error": f"{e}; install test/interop/requirements.txt"}), flush=True)
+    print(json.dumps({"error": f"{e}; run test/interop/setup"}), flush=True)
     sys.exit(3)
 
 
