@@ -79,7 +79,7 @@ func checkCast(from, to arrow.DataType) error {
 // dependsOnZone reports whether the conversion needs the session's time zone.
 func dependsOnZone(from, to arrow.DataType) bool {
 	a, b := classOf(from), classOf(to)
-	return (a == classTimestamp) != (b == classTimestamp) || a == classNested
+	return (a == classTimestamp) != (b == classTimestamp) || a == classNested || (a == classString && b.temporal()) || (a == classTime) != (b == classTime)
 }
 
 func (c *compiler) compileCast(e *Call, mode castMode) (node, error) {
