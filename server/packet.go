@@ -22,9 +22,9 @@ const (
 // A command is a packet of sequence number 0; longer commands go on in further packets. Everything else passes through.
 type filterConn struct {
 	net.Conn
-	payloadMax int                                  // longest command accepted, in bytes
-	prepare    func(query string) (string, error)   // rewrites a statement to prepare, or refuses it
-	refuse     func(reason error) string            // a statement that fails with the reason
+	payloadMax int                                // longest command accepted, in bytes
+	prepare    func(query string) (string, error) // rewrites a statement to prepare, or refuses it
+	refuse     func(reason error) string          // a statement that fails with the reason
 
 	out     []byte // bytes ready for Read
 	header  [packetHeaderSize]byte

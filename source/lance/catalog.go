@@ -1,0 +1,136 @@
+package lance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lakesql/lakesql/exec"
+	"github.com/lakesql/lakesql/index"
+	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/source"
+	"github.com/lakesql/lakesql/storage"
+	"github.com/lakesql/lakesql/storage/object"
+)
+
+// suffix ends the folder name of every table.
+const suffix = ".lance"
+
+// Options of a Catalog.
+type Options struct {
+	IndexCache *index.Cache // of what lookups read, shared by segments; nil = each segment has its own
+	Segments *SegmentCache        // shared by catalogs; nil = one of its own
+	Table    storage.TableOptions // caches of metadata and files
+	Remote   bool                 // reads cross a network: late fetches cost more
+}
+
+// Catalog is one lake: a folder of NAME.lance. It is safe for concurrent use.
+type Catalog struct {
+	name  string
+	store object.Store
+	opts  Options
+
+	mu     sync.Mutex
+	tables map[string]*openTable // by table name
+}
+
+var _ source.Catalog = (*Catalog)(nil)
+
+// Open makes the folder at the store's root the catalog called name. The catalog owns the store.
+func Open(name string, store object.Store, opts Options) *Catalog {
+	if opts.Segments == nil {
+		opts.Segments = NewSegmentCache(0)
+	}
+	return &Catalog{name: name, store: store, opts: opts, tables: make(map[string]*openTable)}
+}
+
+// Name implements source.Catalog.
+func (c *Catalog) Name() string { return c.name }
+
+// Kind implements source.Catalog.
+func (c *Catalog) Kind() string { return "lance" }
+
+// Store returns the store, for commands that work on files.
+func (c *Catalog) Store() object.Store { return c.store }
+
+// TableNames implements source.Catalog.
+func (c *Catalog) TableNames(ctx context.Context) ([]string, error) {
+	entries, err := c.store.List(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("lake %s: %w", c.name, err)
+	}
+	var out []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name, suffix); ok && e.IsDir && name != "" {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// Table implements source.Catalog.
+func (c *Catalog) Table(ctx context.Context, name string, asOf source.AsOf) (exec.Table, error) {
+	t, err := c.open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var snap *storage.Snapshot
+	if asOf.IsLatest() {
+		snap, err = t.table.Latest(ctx)
+	} else {
+		snap, err = t.table.At(ctx, storage.Ref{Version: asOf.Version, Tag: asOf.Tag, Time: asOf.Time})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("table %s.%s: %w", c.name, name, err)
+	}
+	return t.at(c, name, snap), nil
+}
+
+// openTable is a dataset and the last version that was asked for, with its indices grouped.
+type openTable struct {
+	table *storage.Table
+
+	mu   sync.Mutex
+	last *Table
+}
+
+func (o *openTable) at(c *Catalog, name string, snap *storage.Snapshot) *Table {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.last == nil || o.last.snap != snap {
+		o.last = newTable(c, name, snap)
+	}
+	return o.last
+}
+
+func (c *Catalog) open(ctx context.Context, name string) (*openTable, error) {
+	if name == "" || strings.ContainsAny(name, "/\\") || strings.HasPrefix(name, ".") {
+		return nil, errs.New(errs.ErrNotFound, "table %s.%s does not exist", c.name, name)
+	}
+	c.mu.Lock()
+	t, ok := c.tables[name]
+	c.mu.Unlock()
+	if ok {
+		return t, nil
+	}
+	opened, err := storage.OpenTable(ctx, c.store, name+suffix, c.opts.Table)
+	if err != nil {
+		return nil, fmt.Errorf("table %s.%s: %w", c.name, name, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if have, ok := c.tables[name]; ok {
+		return have, nil
+	}
+	t = &openTable{table: opened}
+	c.tables[name] = t
+	return t, nil
+}
+
+// Close implements source.Catalog.
+func (c *Catalog) Close() error {
+	return c.store.Close()
+}

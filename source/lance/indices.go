@@ -1,0 +1,313 @@
+package lance
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/lakesql/lakesql/exec"
+	"github.com/lakesql/lakesql/index"
+	"github.com/lakesql/lakesql/index/bitmap"
+	"github.com/lakesql/lakesql/index/btree"
+	"github.com/lakesql/lakesql/index/labellist"
+	"github.com/lakesql/lakesql/index/vector"
+	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/storage"
+	"github.com/lakesql/lakesql/storage/object"
+	"github.com/lakesql/lakesql/storage/pb/indexpb"
+	"github.com/lakesql/lakesql/storage/rowset"
+)
+
+// indexGroup is one index: the segments of one name.
+type indexGroup struct {
+	info     exec.IndexInfo
+	segments []storage.IndexInfo
+}
+
+// groupIndices joins the segments of each name and says what each index is.
+func groupIndices(snap *storage.Snapshot) []indexGroup {
+	live := roaring.New()
+	for _, f := range snap.Fragments() {
+		live.Add(f.ID())
+	}
+	var out []indexGroup
+	at := make(map[string]int)
+	for _, seg := range snap.Indices() {
+		i, ok := at[seg.Name]
+		if !ok {
+			i = len(out)
+			at[seg.Name] = i
+			kind, metric := kindOf(seg)
+			out = append(out, indexGroup{info: exec.IndexInfo{Name: seg.Name, Kind: kind, Metric: metric, Covers: roaring.New()}})
+			out[i].info.Column, out[i].info.Usable, out[i].info.Reason = usable(snap, seg, kind)
+		}
+		g := &out[i]
+		g.segments = append(g.segments, seg)
+		g.info.Segments++
+		if seg.Covers != nil {
+			g.info.Covers.Or(roaring.And(seg.Covers, live))
+		}
+	}
+	return out
+}
+
+// usable finds the indexed top-level column and says whether lakesql opens such an index.
+func usable(snap *storage.Snapshot, seg storage.IndexInfo, kind index.Kind) (column string, ok bool, reason string) {
+	if len(seg.FieldIDs) != 1 {
+		return "", false, fmt.Sprintf("it covers %d columns", len(seg.FieldIDs))
+	}
+	for _, f := range snap.Schema().Fields {
+		if f.ID == seg.FieldIDs[0] {
+			column = f.Name
+		}
+	}
+	switch {
+	case column == "":
+		return "", false, "its column is nested or gone"
+	case seg.Covers == nil:
+		return column, false, "it does not say which fragments it covers"
+	}
+	switch kind {
+	case index.KindLabelList, index.KindBitmap, index.KindBTree, index.KindIVFFlat, index.KindIVFSQ, index.KindIVFPQ, index.KindIVFRQ,
+		index.KindHNSWSQ, index.KindHNSWPQ, index.KindHNSWFlat:
+		return column, true, ""
+	}
+	return column, false, fmt.Sprintf("lakesql does not read %s indices", kind)
+}
+
+// kindOf reads the kind from the details' type URL, and for vectors from the details themselves.
+func kindOf(seg storage.IndexInfo) (index.Kind, index.Metric) {
+	name := seg.TypeURL[strings.LastIndexAny(seg.TypeURL, "/.")+1:]
+	switch strings.ToLower(name) {
+	case "labellistindexdetails":
+		return index.KindLabelList, ""
+	case "bitmapindexdetails":
+		return index.KindBitmap, ""
+	case "btreeindexdetails":
+		return index.KindBTree, ""
+	case "zonemapindexdetails":
+		return index.KindZoneMap, ""
+	case "vectorindexdetails":
+		return vectorKind(seg.Details)
+	}
+	return index.Kind(strings.ToUpper(strings.TrimSuffix(name, "IndexDetails"))), ""
+}
+
+func vectorKind(details []byte) (index.Kind, index.Metric) {
+	var d indexpb.VectorIndexDetails
+	if err := proto.Unmarshal(details, &d); err != nil {
+		return "VECTOR", ""
+	}
+	metric := map[indexpb.VectorIndexDetails_MetricType]index.Metric{
+		indexpb.VectorIndexDetails_L2: index.MetricL2, indexpb.VectorIndexDetails_COSINE: index.MetricCosine,
+		indexpb.VectorIndexDetails_DOT: index.MetricDot, indexpb.VectorIndexDetails_HAMMING: index.MetricHamming,
+	}[d.GetMetricType()]
+	hnsw := d.HnswIndexConfig != nil
+	switch d.Compression.(type) {
+	case *indexpb.VectorIndexDetails_Pq:
+		if hnsw {
+			return index.KindHNSWPQ, metric
+		}
+		return index.KindIVFPQ, metric
+	case *indexpb.VectorIndexDetails_Sq:
+		if hnsw {
+			return index.KindHNSWSQ, metric
+		}
+		return index.KindIVFSQ, metric
+	case *indexpb.VectorIndexDetails_Rq:
+		return index.KindIVFRQ, metric
+	case *indexpb.VectorIndexDetails_Flat_:
+		if hnsw {
+			return index.KindHNSWFlat, metric
+		}
+		return index.KindIVFFlat, metric
+	}
+	return "VECTOR", metric
+}
+
+// Indexes implements exec.Indexed.
+func (t *Table) Indexes() []exec.IndexInfo {
+	out := make([]exec.IndexInfo, len(t.groups))
+	for i, g := range t.groups {
+		out[i] = g.info
+	}
+	return out
+}
+
+// IndexSegments returns the segments of an index as the manifest lists them.
+func (t *Table) IndexSegments(name string) []storage.IndexInfo {
+	if g := t.group(name); g != nil {
+		return g.segments
+	}
+	return nil
+}
+
+func (t *Table) group(name string) *indexGroup {
+	for i := range t.groups {
+		if t.groups[i].info.Name == name {
+			return &t.groups[i]
+		}
+	}
+	return nil
+}
+
+// answers says, without opening a file, what a kind of index can do.
+func answers(kind index.Kind, op index.Op) bool {
+	switch op {
+	case index.OpHas, index.OpHasAny, index.OpHasAll:
+		return kind == index.KindLabelList
+	default:
+		return kind == index.KindBitmap || kind == index.KindBTree
+	}
+}
+
+// FilterIndex implements exec.Indexed. Where several indices answer, a bitmap comes first.
+func (t *Table) FilterIndex(column string, op index.Op) (exec.IndexInfo, index.Match, bool) {
+	best, match := -1, index.Exact
+	for i, g := range t.groups {
+		if g.info.Column != column || !g.info.Usable || !answers(g.info.Kind, op) || best >= 0 && g.info.Kind != index.KindBitmap {
+			continue
+		}
+		m, ok := t.groupMatch(&t.groups[i], op)
+		if ok {
+			best, match = i, m
+		}
+	}
+	if best < 0 {
+		return exec.IndexInfo{}, 0, false
+	}
+	return t.groups[best].info, match, true
+}
+
+// groupMatch is the weakest match of the group's segments; false where one of them does not answer.
+func (t *Table) groupMatch(g *indexGroup, op index.Op) (index.Match, bool) {
+	match := index.Exact
+	for _, info := range g.segments {
+		seg, err := t.filterSegment(context.Background(), g, info)
+		if err != nil {
+			return 0, false
+		}
+		m, ok := seg.Answers(op)
+		if !ok {
+			return 0, false
+		}
+		match = max(match, m)
+	}
+	return match, true
+}
+
+// meta makes the segment's description.
+func (t *Table) meta(g *indexGroup, info storage.IndexInfo) index.Meta {
+	return index.Meta{
+		Name: info.Name, UUID: info.UUID, Kind: g.info.Kind, FieldID: info.FieldIDs[0], Covers: info.Covers, Metric: g.info.Metric, Version: info.Version,
+	}
+}
+
+// segment opens a segment through the cache.
+func (t *Table) segment(ctx context.Context, g *indexGroup, info storage.IndexInfo) (index.Segment, error) {
+	return t.catalog.opts.Segments.get(info.UUID, func() (index.Segment, error) {
+		open := func(ctx context.Context, name string) (object.File, error) {
+			return t.snap.OpenIndexFile(ctx, info, name)
+		}
+		meta := t.meta(g, info)
+		opts := index.OpenOptions{Cache: t.catalog.opts.IndexCache, FragmentRows: t.fragmentRows}
+		switch g.info.Kind {
+		case index.KindLabelList:
+			return labellist.Open(ctx, open, meta, opts)
+		case index.KindBitmap:
+			return bitmap.Open(ctx, open, meta, opts)
+		case index.KindBTree:
+			return btree.Open(ctx, open, meta, opts)
+		default:
+			return vector.Open(ctx, open, meta, opts)
+		}
+	})
+}
+
+func (t *Table) filterSegment(ctx context.Context, g *indexGroup, info storage.IndexInfo) (index.FilterSegment, error) {
+	s, err := t.segment(ctx, g, info)
+	if err != nil {
+		return nil, fmt.Errorf("segment %s: %w", info.UUID, err)
+	}
+	f, ok := s.(index.FilterSegment)
+	if !ok {
+		return nil, errs.New(errs.ErrInternal, "segment %s of kind %s answers no predicates", info.UUID, g.info.Kind)
+	}
+	return f, nil
+}
+
+// Lookup implements exec.Indexed.
+func (t *Table) Lookup(ctx context.Context, name string, p index.Predicate) (index.Truth, exec.LookupStats, error) {
+	out := index.Truth{True: rowset.NewSet(), Null: rowset.NewSet()}
+	g := t.group(name)
+	if g == nil {
+		return out, exec.LookupStats{}, errs.New(errs.ErrNotFound, "index %s of %s", name, t.ref)
+	}
+	var stats exec.LookupStats
+	for _, info := range g.segments {
+		seg, err := t.filterSegment(ctx, g, info)
+		if err != nil {
+			return out, stats, err
+		}
+		truth, _, err := seg.Lookup(ctx, p)
+		if err != nil {
+			return out, stats, fmt.Errorf("segment %s: %w", info.UUID, err)
+		}
+		stats.Segments++
+		for _, part := range []struct{ from, into **rowset.Set }{{&truth.True, &out.True}, {&truth.Null, &out.Null}} {
+			addrs, err := t.resolve(ctx, seg.Meta(), *part.from)
+			if err != nil {
+				return out, stats, err
+			}
+			*part.into = rowset.Or(*part.into, addrs.OnlyUppers(info.Covers)) // I1
+		}
+	}
+	return out, stats, nil
+}
+
+// resolve maps a segment's stored keys to live row addresses.
+func (t *Table) resolve(ctx context.Context, meta index.Meta, keys *rowset.Set) (*rowset.Set, error) {
+	if !meta.PhysicalKeys || !t.snap.HasStableRowIDs() {
+		return t.snap.Resolve(ctx, keys)
+	}
+	live, err := t.snap.LiveRows(ctx, keys.Uppers())
+	if err != nil {
+		return nil, err
+	}
+	return rowset.And(keys, live), nil
+}
+
+// fragmentRows bounds whole-fragment entries of bitmaps. Uppers of row ids are no fragments, so tables with stable row ids have no answer.
+func (t *Table) fragmentRows(fragment uint32) (uint64, bool) {
+	if t.snap.HasStableRowIDs() {
+		return 0, false
+	}
+	if f, ok := t.snap.Fragment(fragment); ok {
+		return f.PhysicalRows(), true
+	}
+	return 0, false
+}
+
+// Estimate implements exec.Indexed.
+func (t *Table) Estimate(ctx context.Context, name string, p index.Predicate) int64 {
+	g := t.group(name)
+	if g == nil {
+		return -1
+	}
+	sum := int64(0)
+	for _, info := range g.segments {
+		seg, err := t.filterSegment(ctx, g, info)
+		if err != nil {
+			return -1
+		}
+		n, err := seg.Estimate(ctx, p)
+		if err != nil || n < 0 {
+			return -1
+		}
+		sum += n
+	}
+	return sum
+}

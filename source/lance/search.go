@@ -1,0 +1,340 @@
+package lance
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/lakesql/lakesql/exec"
+	"github.com/lakesql/lakesql/index"
+	"github.com/lakesql/lakesql/index/vector"
+	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/vec"
+	"github.com/lakesql/lakesql/storage"
+	"github.com/lakesql/lakesql/storage/rowset"
+)
+
+// VectorIndex implements exec.VectorTable.
+func (t *Table) VectorIndex(column string, metric index.Metric) (exec.IndexInfo, bool, string) {
+	reason := "no vector index on " + column
+	for i := range t.groups {
+		g := &t.groups[i]
+		if g.info.Column != column || !isVectorKind(g.info.Kind) {
+			continue
+		}
+		switch {
+		case g.info.Metric != metric:
+			reason = fmt.Sprintf("index %s is for %s, not %s", g.info.Name, g.info.Metric, metric)
+			continue
+		case !g.info.Usable:
+			reason = fmt.Sprintf("index %s: %s", g.info.Name, g.info.Reason)
+			continue
+		}
+		if err := t.canSearch(g); err != nil {
+			reason = fmt.Sprintf("index %s: %v", g.info.Name, err)
+			continue
+		}
+		return g.info, true, ""
+	}
+	return exec.IndexInfo{}, false, reason
+}
+
+func isVectorKind(k index.Kind) bool {
+	switch k {
+	case index.KindLabelList, index.KindBitmap, index.KindBTree, index.KindZoneMap:
+		return false
+	}
+	return true
+}
+
+func (t *Table) canSearch(g *indexGroup) error {
+	for _, info := range g.segments {
+		if _, err := t.nearestSegment(context.Background(), g, info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Table) nearestSegment(ctx context.Context, g *indexGroup, info storage.IndexInfo) (index.NearestSegment, error) {
+	s, err := t.segment(ctx, g, info)
+	if err != nil {
+		return nil, err
+	}
+	n, ok := s.(index.NearestSegment)
+	if !ok {
+		return nil, errs.New(errs.ErrInternal, "segment %s of kind %s searches no vectors", info.UUID, g.info.Kind)
+	}
+	return n, nil
+}
+
+// SearchTasks implements exec.VectorTable: one task per index segment that covers a live fragment, one per fragment that none covers.
+func (t *Table) SearchTasks(ctx context.Context, req exec.SearchRequest) ([]exec.SearchTask, error) {
+	var tasks []exec.SearchTask
+	covered := roaring.New()
+	if req.Index != "" {
+		g := t.group(req.Index)
+		if g == nil {
+			return nil, errs.New(errs.ErrNotFound, "index %s of %s", req.Index, t.ref)
+		}
+		for _, info := range g.segments {
+			own := roaring.AndNot(roaring.And(info.Covers, g.info.Covers), covered)
+			covered.Or(own)
+			if own.IsEmpty() {
+				continue
+			}
+			seg, err := t.nearestSegment(ctx, g, info)
+			if err != nil {
+				return nil, err
+			}
+			task := &segmentTask{table: t, segment: seg, req: req, covers: own}
+			if task.among, task.skip, err = t.segmentCandidates(ctx, req.Among, own, info); err != nil {
+				return nil, err
+			}
+			if !task.skip {
+				tasks = append(tasks, task)
+			}
+		}
+	}
+	var rest []uint32
+	for _, id := range t.FragmentIDs() {
+		if !covered.Contains(id) && (req.Among == nil || req.Among.Bitmap(id) != nil) {
+			rest = append(rest, id)
+		}
+	}
+	scanner, err := t.scanner(req.Column, req.Metric, req.Query, req.K)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range rest {
+		tasks = append(tasks, &fragmentTask{table: t, req: req, fragment: id, scanner: scanner})
+	}
+	return tasks, nil
+}
+
+// segmentCandidates returns the stored keys that a segment may answer with: nil where all its rows are visible, skip where none is a candidate.
+func (t *Table) segmentCandidates(ctx context.Context, among *rowset.Set, covers *roaring.Bitmap, info storage.IndexInfo) (keys *rowset.Set, skip bool, err error) {
+	addrs := among
+	if addrs == nil {
+		if t.allVisible(covers, info.Covers) {
+			return nil, false, nil
+		}
+		if addrs, err = t.snap.LiveRows(ctx, covers.ToArray()); err != nil {
+			return nil, false, err
+		}
+	} else if addrs = addrs.OnlyUppers(covers); addrs.IsEmpty() {
+		return nil, true, nil
+	}
+	keys, err = t.snap.Keys(ctx, addrs)
+	return keys, false, err
+}
+
+// allVisible says that every row of the segment is live where the segment saw it: nothing was deleted, moved or compacted away.
+func (t *Table) allVisible(live, indexed *roaring.Bitmap) bool {
+	if t.snap.HasStableRowIDs() || live.GetCardinality() != indexed.GetCardinality() {
+		return false
+	}
+	for _, f := range t.snap.Fragments() {
+		if live.Contains(f.ID()) && f.Rows() < f.PhysicalRows() {
+			return false
+		}
+	}
+	return true
+}
+
+// segmentTask searches one index segment.
+type segmentTask struct {
+	table   *Table
+	segment index.NearestSegment
+	req     exec.SearchRequest
+	covers  *roaring.Bitmap
+	among   *rowset.Set
+	skip    bool
+}
+
+// Describe implements exec.SearchTask.
+func (s *segmentTask) Describe() string { return "segment " + s.segment.Meta().UUID[:8] }
+
+// Run implements exec.SearchTask.
+func (s *segmentTask) Run(ctx context.Context) ([]exec.SearchHit, bool, index.NearestStats, error) {
+	var stats index.NearestStats
+	found, err := s.segment.Nearest(ctx, index.NearestQuery{
+		Vector: s.req.Query, Metric: s.req.Metric, K: s.req.K, Among: s.among, MinProbes: s.req.MinProbes, MaxProbes: s.req.MaxProbes, Stats: &stats,
+	})
+	if err != nil {
+		return nil, false, stats, err
+	}
+	keys := make([]uint64, len(found))
+	for i, h := range found {
+		keys[i] = h.Key
+	}
+	addrs, ok, err := s.table.snap.ResolveKeys(ctx, keys)
+	if err != nil {
+		return nil, false, stats, err
+	}
+	hits := make([]exec.SearchHit, 0, len(found))
+	for i, h := range found {
+		if ok[i] && s.covers.Contains(addrs[i].Fragment()) {
+			hits = append(hits, exec.SearchHit{Addr: addrs[i], Distance: h.Distance})
+		}
+	}
+	return hits, s.segment.Quantized(), stats, nil
+}
+
+// fragmentTask compares the query with every candidate of one fragment.
+type fragmentTask struct {
+	table    *Table
+	req      exec.SearchRequest
+	fragment uint32
+	scanner  func(*index.NearestStats) (*vector.Scanner, error)
+}
+
+// Describe implements exec.SearchTask.
+func (f *fragmentTask) Describe() string { return fmt.Sprintf("fragment %d", f.fragment) }
+
+// Run implements exec.SearchTask.
+func (f *fragmentTask) Run(ctx context.Context) ([]exec.SearchHit, bool, index.NearestStats, error) {
+	var stats index.NearestStats
+	part, err := f.table.part(ctx, f.req.Column, f.fragment)
+	if err != nil {
+		return nil, false, stats, err
+	}
+	if f.req.Among != nil {
+		part.Candidates = f.req.Among.Bitmap(f.fragment)
+	} else if part.Candidates, err = f.table.liveOf(ctx, f.fragment); err != nil {
+		return nil, false, stats, err
+	}
+	scanner, err := f.scanner(&stats)
+	if err != nil {
+		return nil, false, stats, err
+	}
+	found, err := scanner.Nearest(ctx, []vector.Part{part})
+	if err != nil {
+		return nil, false, stats, err
+	}
+	hits := make([]exec.SearchHit, len(found))
+	for i, h := range found {
+		hits[i] = exec.SearchHit{Addr: rowset.RowAddr(h.Key), Distance: h.Distance}
+	}
+	return hits, false, stats, nil
+}
+
+// part returns a fragment's vectors.
+func (t *Table) part(ctx context.Context, column string, fragment uint32) (vector.Part, error) {
+	blocks, err := t.snap.VectorBlocks(ctx, column, fragment)
+	if err != nil {
+		return vector.Part{}, fmt.Errorf("fragment %d column %q: %w", fragment, column, err)
+	}
+	out := vector.Part{KeyBase: uint64(rowset.Addr(fragment, 0)), Blocks: make([]vector.Block, len(blocks))}
+	for i, b := range blocks {
+		out.Blocks[i] = vector.Block(b)
+	}
+	return out, nil
+}
+
+// liveOf returns the live offsets of a fragment, nil where none is deleted.
+func (t *Table) liveOf(ctx context.Context, fragment uint32) (*roaring.Bitmap, error) {
+	for _, f := range t.snap.Fragments() {
+		if f.ID() == fragment && f.Rows() < f.PhysicalRows() {
+			live, err := t.snap.LiveRows(ctx, []uint32{fragment})
+			if err != nil {
+				return nil, err
+			}
+			if b := live.Bitmap(fragment); b != nil {
+				return b, nil
+			}
+			return roaring.New(), nil
+		}
+	}
+	return nil, nil //nolint:nilnil // nil = all rows
+}
+
+// scanner returns a maker of exact scanners over a column. Each task runs on one goroutine: the search runs tasks side by side.
+func (t *Table) scanner(column string, metric index.Metric, query []float32, k int) (func(*index.NearestStats) (*vector.Scanner, error), error) {
+	elem, err := t.vectorElem(column, len(query))
+	if err != nil {
+		return nil, err
+	}
+	parallelism := 1
+	if len(t.snap.Fragments()) == 1 {
+		parallelism = 0
+	}
+	return func(stats *index.NearestStats) (*vector.Scanner, error) {
+		return vector.NewScanner(vector.ScanOptions{Metric: metric, Elem: elem, Vector: query, K: k, Parallelism: parallelism, Stats: stats})
+	}, nil
+}
+
+func (t *Table) vectorElem(column string, dim int) (vec.Elem, error) {
+	var typ arrow.DataType
+	for _, f := range t.schema.Fields() {
+		if f.Name == column {
+			typ = f.Type
+		}
+	}
+	if typ == nil {
+		return 0, errs.New(errs.ErrNotFound, "column %s of %s", column, t.ref)
+	}
+	elem, have, err := vector.ElemOf(typ)
+	if err != nil {
+		return 0, fmt.Errorf("column %s of %s: %w", column, t.ref, err)
+	}
+	if have != dim {
+		return 0, errs.New(errs.ErrInvalid, "column %s of %s has %d dimensions, the query vector %d", column, t.ref, have, dim)
+	}
+	return elem, nil
+}
+
+// Distances implements exec.VectorTable.
+func (t *Table) Distances(ctx context.Context, column string, metric index.Metric, query []float32, addrs []rowset.RowAddr) ([]float32, error) {
+	make1, err := t.scanner(column, metric, query, 0)
+	if err != nil {
+		return nil, err
+	}
+	scanner, err := make1(nil)
+	if err != nil {
+		return nil, err
+	}
+	order := make([]int, len(addrs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		switch {
+		case addrs[a] < addrs[b]:
+			return -1
+		case addrs[a] > addrs[b]:
+			return 1
+		}
+		return 0
+	})
+	out := make([]float32, len(addrs))
+	for start := 0; start < len(order); {
+		fragment := addrs[order[start]].Fragment()
+		end := start
+		var rows []uint32
+		for end < len(order) && addrs[order[end]].Fragment() == fragment {
+			rows = append(rows, addrs[order[end]].Offset())
+			end++
+		}
+		part, err := t.part(ctx, column, fragment)
+		if err != nil {
+			return nil, err
+		}
+		dist := make([]float32, len(rows))
+		for i := range dist {
+			dist[i] = float32(math.NaN()) // rows of fragments without the column
+		}
+		if err := scanner.Distances(ctx, part.Blocks, rows, dist); err != nil {
+			return nil, err
+		}
+		for i, d := range dist {
+			out[order[start+i]] = d
+		}
+		start = end
+	}
+	return out, nil
+}

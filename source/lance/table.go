@@ -1,0 +1,87 @@
+package lance
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/lakesql/lakesql/exec"
+	"github.com/lakesql/lakesql/storage"
+	"github.com/lakesql/lakesql/storage/rowset"
+)
+
+// Table is one version of one dataset.
+type Table struct {
+	catalog *Catalog
+	ref     exec.TableRef
+	snap    *storage.Snapshot
+	schema  *arrow.Schema
+	groups  []indexGroup
+}
+
+var _ exec.VectorTable = (*Table)(nil)
+
+func newTable(c *Catalog, name string, snap *storage.Snapshot) *Table {
+	t := &Table{catalog: c, ref: exec.TableRef{Source: c.name, Table: name, Version: snap.Version()}, snap: snap, schema: snap.ArrowSchema()}
+	t.groups = groupIndices(snap)
+	return t
+}
+
+// Ref implements exec.Table.
+func (t *Table) Ref() exec.TableRef { return t.ref }
+
+// Schema implements exec.Table.
+func (t *Table) Schema() *arrow.Schema { return t.schema }
+
+// Snapshot returns the version behind the table.
+func (t *Table) Snapshot() *storage.Snapshot { return t.snap }
+
+// IsRemote says that reads cross a network.
+func (t *Table) IsRemote() bool { return t.catalog.opts.Remote }
+
+// Rows implements exec.Table.
+func (t *Table) Rows() int64 { return int64(t.snap.Rows()) }
+
+// ColumnBytes implements exec.Table.
+func (t *Table) ColumnBytes(ctx context.Context, column string) int64 {
+	n, err := t.snap.ColumnBytes(ctx, column)
+	if err != nil {
+		return -1 // a figure for choices only; the read itself will report what is wrong
+	}
+	return n
+}
+
+type tableScan struct{ scan *storage.Scan }
+
+func (s tableScan) Reader() exec.BatchReader { return s.scan.Reader() }
+
+// Scan implements exec.Table.
+func (t *Table) Scan(ctx context.Context, req exec.ScanRequest) (exec.TableScan, error) {
+	scan, err := t.snap.Scan(ctx, storage.ScanOptions{
+		Columns: req.Columns, Fragments: req.Fragments, Candidates: req.Among, BatchRows: req.BatchRows, Alloc: req.Alloc, WithRowAddr: req.RowAddr,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return tableScan{scan}, nil
+}
+
+// Take implements exec.Addressable.
+func (t *Table) Take(ctx context.Context, addrs []rowset.RowAddr, columns []string, alloc memory.Allocator) (arrow.RecordBatch, error) {
+	return t.snap.Take(ctx, addrs, storage.TakeOptions{Columns: columns, Alloc: alloc})
+}
+
+// LiveRows implements exec.Addressable.
+func (t *Table) LiveRows(ctx context.Context, fragments []uint32) (*rowset.Set, error) {
+	return t.snap.LiveRows(ctx, fragments)
+}
+
+// FragmentIDs implements exec.Addressable.
+func (t *Table) FragmentIDs() []uint32 {
+	out := make([]uint32, 0, len(t.snap.Fragments()))
+	for _, f := range t.snap.Fragments() {
+		out = append(out, f.ID())
+	}
+	return out
+}
