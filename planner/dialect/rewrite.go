@@ -114,6 +114,9 @@ func (r *rewriter) run() error {
 	own := 0 // operators on level 0 since the last comma
 	for {
 		t, ok := r.scan.next()
+		if !ok && r.scan.failed {
+			return errs.New(errs.ErrInvalid, "syntax error near '%.32s'", r.scan.text[r.scan.end:])
+		}
 		if !ok {
 			return nil
 		}

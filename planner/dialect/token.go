@@ -30,26 +30,44 @@ type token struct {
 
 // scanner walks the tokens of a text.
 type scanner struct {
-	text string
-	tkn  *sqlparser.Tokenizer
-	end  int // where the last token of the text itself ended
+	text   string
+	tkn    *sqlparser.Tokenizer
+	base   int  // where the tokenizer's text begins
+	end    int  // where the last token of the text itself ended
+	failed bool // the tokenizer gave up: the rest was not seen
 }
 
 func newScanner(text string) *scanner {
-	tkn := sqlparser.NewStringTokenizer(text)
-	tkn.AllowComments = true
-	return &scanner{text: text, tkn: tkn}
+	s := &scanner{text: text}
+	s.restart(0)
+	return s
+}
+
+func (s *scanner) restart(at int) {
+	s.base, s.end = at, at
+	s.tkn = sqlparser.NewStringTokenizer(s.text[at:])
+	s.tkn.AllowComments = true
+}
+
+// scan asks the tokenizer, which panics on some versioned comments ("/*!*/").
+func (s *scanner) scan() (kind int, val []byte, panicked bool) {
+	defer func() { panicked = recover() != nil }()
+	kind, val = s.tkn.Scan()
+	return kind, val, false
 }
 
 // next returns the next token; ok is false at the end of the text.
 func (s *scanner) next() (token, bool) {
-	kind, val := s.tkn.Scan()
-	// The tokenizer has read one byte beyond the token, except that it counts the end of the text only once.
-	end := min(s.tkn.Position-1, len(s.text))
+	kind, val, panicked := s.scan()
 	start := s.end
 	for start < len(s.text) && isBlank(s.text[start]) {
 		start++
 	}
+	if panicked {
+		return s.skipComment(start)
+	}
+	// The tokenizer has read one byte beyond the token, except that it counts the end of the text only once.
+	end := min(s.base+s.tkn.Position-1, len(s.text))
 	if kind == 0 && (start >= len(s.text) || end >= len(s.text)) {
 		return token{}, false
 	}
@@ -58,12 +76,26 @@ func (s *scanner) next() (token, bool) {
 		t.start, t.end = -1, -1
 	} else {
 		s.end = end
-		if start < len(s.text) && strings.HasPrefix(s.text[start:], "/*!") {
+		if strings.HasPrefix(s.text[start:], "/*!") {
 			t.start, t.end = -1, -1 // the first token of such a comment
 		}
 	}
 	t.classify(s.text, kind, val)
 	return t, true
+}
+
+// skipComment goes on behind the versioned comment at start that the tokenizer cannot take.
+func (s *scanner) skipComment(start int) (token, bool) {
+	length := -1
+	if strings.HasPrefix(s.text[start:], "/*!") {
+		length = strings.Index(s.text[start+2:], "*/")
+	}
+	if length < 0 {
+		s.failed = true
+		return token{}, false
+	}
+	s.restart(start + 2 + length + 2)
+	return token{class: classComment, start: start, end: s.end}, true
 }
 
 func (t *token) classify(text string, kind int, val []byte) {
