@@ -1,0 +1,80 @@
+package provider
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/lakesql/lakesql/exec"
+	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/source"
+)
+
+// Statement holds what one statement has pinned: the version of each table from when its name is first resolved until the last fetch. It is safe for
+// concurrent use and finds tables for exec plans.
+type Statement struct {
+	mu    sync.Mutex
+	named map[tableKey]exec.Table
+	refs  map[exec.TableRef]exec.Table
+}
+
+type tableKey struct {
+	catalog, table string
+	asOf           source.AsOf
+}
+
+var _ exec.TableOpener = (*Statement)(nil)
+
+// NewStatement returns a statement that has pinned nothing.
+func NewStatement() *Statement {
+	return &Statement{named: make(map[tableKey]exec.Table), refs: make(map[exec.TableRef]exec.Table)}
+}
+
+type statementKey struct{}
+
+// WithStatement returns a context in which names resolve through st.
+func WithStatement(ctx context.Context, st *Statement) context.Context {
+	return context.WithValue(ctx, statementKey{}, st)
+}
+
+// StatementOf returns the statement of a context, nil if it has none.
+func StatementOf(ctx context.Context) *Statement {
+	st, _ := ctx.Value(statementKey{}).(*Statement)
+	return st
+}
+
+// Table returns the version of a table that the statement uses. Errors of Catalog.Table.
+func (st *Statement) Table(ctx context.Context, c source.Catalog, name string, asOf source.AsOf) (exec.Table, error) {
+	if st == nil {
+		return c.Table(ctx, name, asOf)
+	}
+	key := tableKey{catalog: strings.ToLower(c.Name()), table: name, asOf: asOf}
+	st.mu.Lock()
+	t, ok := st.named[key]
+	st.mu.Unlock()
+	if ok {
+		return t, nil
+	}
+	t, err := c.Table(ctx, name, asOf)
+	if err != nil {
+		return nil, err
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if earlier, ok := st.named[key]; ok { // resolved meanwhile: the first stays
+		return earlier, nil
+	}
+	st.named[key] = t
+	st.refs[t.Ref()] = t
+	return t, nil
+}
+
+// OpenTable implements exec.TableOpener with the pinned tables.
+func (st *Statement) OpenTable(_ context.Context, ref exec.TableRef) (exec.Table, error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if t, ok := st.refs[ref]; ok {
+		return t, nil
+	}
+	return nil, errs.New(errs.ErrInternal, "table %s was not resolved by this statement", ref)
+}
