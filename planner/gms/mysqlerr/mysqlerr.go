@@ -1,0 +1,132 @@
+// Package mysqlerr turns errors into MySQL errors with the right code: the kinds of internal/errs, contexts that ended, and what
+// go-mysql-server leaves without a code. It is the only place that knows the codes.
+package mysqlerr
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	goerrors "gopkg.in/src-d/go-errors.v1"
+
+	"github.com/lakesql/lakesql/internal/errs"
+)
+
+// code is a MySQL error number and its SQLSTATE.
+type code struct {
+	number int
+	state  string
+}
+
+const generalState = "HY000"
+
+// kinds maps our error kinds, the more special first: an error may be of several.
+func kinds() []struct {
+	kind error
+	code code
+} {
+	return []struct {
+		kind error
+		code code
+	}{
+		{context.DeadlineExceeded, code{3024, generalState}},
+		{context.Canceled, code{1317, "70100"}},
+		{errs.ErrMemoryLimit, code{1041, generalState}},
+		{errs.ErrDiskFull, code{1021, generalState}},
+		{errs.ErrCorrupt, code{1815, generalState}},
+		{errs.ErrNotFound, code{1146, "42S02"}},
+		{errs.ErrExists, code{1050, "42S01"}},
+		{errs.ErrPermission, code{1142, "42000"}},
+		{errs.ErrConflict, code{1213, "40001"}},
+		{errs.ErrUnsupported, code{1235, "42000"}},
+		{errs.ErrOverflow, code{1690, "22003"}},
+		{errs.ErrIO, code{1815, generalState}},
+		{errs.ErrInternal, code{1815, generalState}},
+		{errs.ErrInvalid, code{1210, generalState}},
+	}
+}
+
+// foreign maps errors of go-mysql-server that it gives no code itself.
+func foreign() []struct {
+	kind *goerrors.Kind
+	code code
+} {
+	return []struct {
+		kind *goerrors.Kind
+		code code
+	}{
+		{sql.ErrSyntaxError, code{1064, "42000"}},
+		{sql.ErrUnsupportedSyntax, code{1235, "42000"}},
+		{sql.ErrUnsupportedFeature, code{1235, "42000"}},
+		{sql.ErrColumnNotFound, code{1054, "42S22"}},
+		{sql.ErrTableColumnNotFound, code{1054, "42S22"}},
+		{sql.ErrUnknownColumn, code{1054, "42S22"}},
+		{sql.ErrAmbiguousColumnName, code{1052, "23000"}},
+		{sql.ErrAmbiguousColumnOrAliasName, code{1052, "23000"}},
+		{sql.ErrFunctionNotFound, code{1305, "42000"}},
+		{sql.ErrInvalidArgumentNumber, code{1582, "42000"}},
+		{sql.ErrNoDatabaseSelected, code{1046, "3D000"}},
+		{sql.ErrTableNotFound, code{1146, "42S02"}},
+		{sql.ErrDatabaseNotFound, code{1049, "42000"}},
+		{sql.ErrUnknownSystemVariable, code{1193, generalState}},
+		{sql.ErrSystemVariableReadOnly, code{1238, generalState}},
+		{sql.ErrInvalidSystemVariableValue, code{1231, "42000"}},
+		{sql.ErrDatabaseAccessDeniedForUser, code{1044, "42000"}},
+		{sql.ErrTableAccessDeniedForUser, code{1142, "42000"}},
+		{sql.ErrPrivilegeCheckFailed, code{1142, "42000"}},
+		{sql.ErrNonAggregatedColumnWithoutGroupBy, code{1140, "42000"}},
+		{sql.ErrUnknownPreparedStatement, code{1243, generalState}},
+		{sql.ErrExistingView, code{1050, "42S01"}},
+		{sql.ErrViewDoesNotExist, code{1146, "42S02"}},
+		{sql.ErrDuplicateAliasOrTable, code{1066, "42000"}},
+		{sql.ErrInvalidType, code{1210, generalState}},
+		{sql.ErrColumnCountMismatch, code{1222, "21000"}},
+	}
+}
+
+// Convert returns err as a MySQL error; nil stays nil.
+func Convert(err error) *mysql.SQLError {
+	if err == nil {
+		return nil
+	}
+	var done *mysql.SQLError
+	if errors.As(err, &done) {
+		return done
+	}
+	for _, k := range kinds() {
+		if errors.Is(err, k.kind) {
+			return newError(k.code, message(err))
+		}
+	}
+	inner := sql.UnwrapError(err)
+	for _, k := range foreign() {
+		if k.kind.Is(inner) {
+			return newError(k.code, err.Error())
+		}
+	}
+	if text := err.Error(); strings.HasPrefix(text, "syntax error") || strings.HasPrefix(text, "Error parsing SQL") {
+		return newError(code{1064, "42000"}, text)
+	}
+	out := sql.CastSQLError(err)
+	if out.State == "" {
+		out.State = generalState
+	}
+	return out
+}
+
+// message names the limit instead of Go's words for a context that ended.
+func message(err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "Query execution was interrupted, maximum statement execution time exceeded"
+	case errors.Is(err, context.Canceled):
+		return "Query execution was interrupted"
+	}
+	return err.Error()
+}
+
+func newError(c code, text string) *mysql.SQLError {
+	return mysql.NewSQLError(c.number, c.state, "%s", text)
+}
