@@ -1,0 +1,276 @@
+package translate
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+
+	"github.com/lakesql/lakesql/exec/expr"
+	"github.com/lakesql/lakesql/planner/logical"
+)
+
+// groupBy translates GROUP BY and the aggregates above it. Columns that are neither keys nor aggregates become any_value and are marked.
+func (t *translator) groupBy(n *plan.GroupBy, outer *scope) (*relation, error) {
+	r, err := t.relation(n.Child, outer)
+	if err != nil {
+		return nil, err
+	}
+	sc := t.scope(r, outer)
+	agg := &logical.Aggregate{}
+	var keys []groupKey
+	keyOf := make(map[string]logical.Column)
+	for _, g := range n.GroupByExprs {
+		e, err := sc.expr(g)
+		if err != nil {
+			return nil, err
+		}
+		if _, constant := e.(*expr.Literal); constant && len(n.GroupByExprs) > 1 {
+			continue // a constant groups nothing
+		}
+		col, ok := keyOf[e.String()]
+		if !ok {
+			col = t.keyColumn(e, g, sc)
+			keyOf[e.String()] = col
+			agg.Keys = append(agg.Keys, logical.Named{Column: col, Expr: e})
+		}
+		keys = append(keys, groupKey{text: keyText(g), col: col})
+	}
+	out := make([]output, 0, len(n.SelectedExprs))
+	for _, e := range n.SelectedExprs {
+		o, err := t.selected(e, sc, agg, keyOf)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, o)
+	}
+	agg.Input = sc.rel.node
+	determined(agg, out)
+	return &relation{node: agg, out: out, keys: keys}, nil
+}
+
+// keyColumn names the column of a key; a plain column keeps its identity.
+func (t *translator) keyColumn(e expr.Expr, g sql.Expression, sc *scope) logical.Column {
+	if ref, ok := e.(*expr.Column); ok && sc.isOwn(ref.ID) {
+		return sc.nullability(ref, logical.Column{ID: ref.ID, Name: ref.Name, Type: ref.T, Nullable: true})
+	}
+	return logical.Column{ID: t.ids.Next(), Name: t.heading(g), Type: e.Type(), Nullable: nullable(e)}
+}
+
+// selected translates one output of GroupBy: an aggregate, a key, or a column that the group may or may not determine.
+func (t *translator) selected(e sql.Expression, sc *scope, agg *logical.Aggregate, keyOf map[string]logical.Column) (output, error) {
+	if a, ok := e.(sql.Aggregation); ok {
+		call, err := t.aggregate(a, sc)
+		if err != nil {
+			return output{}, err
+		}
+		agg.Aggs = append(agg.Aggs, call)
+		return output{id: a.Id(), name: call.Name, col: call.Column}, nil
+	}
+	v, err := sc.expr(e)
+	if err != nil {
+		return output{}, err
+	}
+	o := output{name: t.heading(e)}
+	if gf, ok := e.(*expression.GetField); ok {
+		o.id, o.table = gf.Id(), gf.Table()
+	}
+	if col, ok := keyOf[v.String()]; ok {
+		o.col = col
+		return o, nil
+	}
+	o.col = logical.Column{ID: t.ids.Next(), Name: o.name, Type: v.Type(), Nullable: true}
+	o.ungrouped = t.fullGroup
+	agg.Aggs = append(agg.Aggs, logical.Agg{Column: o.col, Func: logical.AggAny, Args: []expr.Expr{v}})
+	return o, nil
+}
+
+// determined clears the mark of columns that an equality below ties to a key or to a constant, as ONLY_FULL_GROUP_BY allows.
+func determined(agg *logical.Aggregate, out []output) {
+	known := make(map[int]bool)
+	for _, k := range agg.Keys {
+		if ref, ok := k.Expr.(*expr.Column); ok {
+			known[ref.ID] = true
+		}
+	}
+	pairs := equalities(agg.Input)
+	for changed := true; changed; {
+		changed = false
+		for _, p := range pairs {
+			if known[p[0]] != known[p[1]] || p[0] == p[1] && !known[p[0]] {
+				known[p[0]], known[p[1]], changed = true, true, true
+			}
+		}
+	}
+	for i := range out {
+		if !out[i].ungrouped {
+			continue
+		}
+		for _, a := range agg.Aggs {
+			if a.ID != out[i].col.ID {
+				continue
+			}
+			all := true
+			for _, id := range expr.Columns(a.Args...) {
+				all = all && known[id]
+			}
+			out[i].ungrouped = !all
+		}
+	}
+}
+
+// equalities lists pairs of columns that are equal in every row, and (c, c) for columns equal to a constant.
+func equalities(n logical.Node) [][2]int {
+	var out [][2]int
+	add := func(conds []expr.Expr) {
+		for _, c := range conds {
+			call, ok := c.(*expr.Call)
+			if !ok || call.Func != "=" || len(call.Args) != 2 {
+				continue
+			}
+			l, lok := call.Args[0].(*expr.Column)
+			r, rok := call.Args[1].(*expr.Column)
+			_, llit := call.Args[0].(*expr.Literal)
+			_, rlit := call.Args[1].(*expr.Literal)
+			switch {
+			case lok && rok:
+				out = append(out, [2]int{l.ID, r.ID})
+			case lok && rlit:
+				out = append(out, [2]int{l.ID, l.ID})
+			case rok && llit:
+				out = append(out, [2]int{r.ID, r.ID})
+			}
+		}
+	}
+	logical.Walk(n, func(n logical.Node) bool {
+		switch n := n.(type) {
+		case *logical.Filter:
+			add(n.Conds)
+		case *logical.Join:
+			if n.Kind != logical.JoinInner {
+				return false
+			}
+			add(n.On)
+		case *logical.Project:
+		default:
+			return false
+		}
+		return true
+	})
+	return out
+}
+
+func (t *translator) aggregate(a sql.Aggregation, sc *scope) (logical.Agg, error) {
+	out := logical.Agg{Column: logical.Column{ID: t.ids.Next(), Name: t.heading(a), Nullable: true}}
+	args := a.Children()
+	switch a.(type) {
+	case *aggregation.Count:
+		out.Func, out.Nullable = logical.AggCount, false
+	case *aggregation.CountDistinct:
+		out.Func, out.Distinct, out.Nullable = logical.AggCount, true, false
+	case *aggregation.Sum:
+		out.Func = logical.AggSum
+	case *aggregation.Avg:
+		out.Func = logical.AggAvg
+	case *aggregation.Min:
+		out.Func = logical.AggMin
+	case *aggregation.Max:
+		out.Func = logical.AggMax
+	case *aggregation.AnyValue, *aggregation.First:
+		out.Func = logical.AggAny
+	default:
+		return out, unsupported("aggregate %s", a)
+	}
+	for _, arg := range args {
+		if d, ok := arg.(*expression.DistinctExpression); ok {
+			out.Distinct = true
+			arg = d.Child
+		}
+		e, err := sc.expr(arg)
+		if err != nil {
+			return out, err
+		}
+		out.Args = append(out.Args, e)
+	}
+	if len(out.Args) == 0 {
+		return out, unsupported("aggregate %s", a)
+	}
+	if lit, ok := out.Args[0].(*expr.Literal); ok && out.Func == logical.AggCount && !out.Distinct && lit.Value.IsValid() {
+		out.Func, out.Args = logical.AggCountStar, nil
+	}
+	if out.Func == logical.AggMin || out.Func == logical.AggMax || out.Func == logical.AggAny {
+		out.Distinct = false
+	}
+	var err error
+	out.Type, err = aggType(out)
+	return out, err
+}
+
+// The digits that MySQL adds to the argument's: SUM 22 before the point, AVG 4 behind it.
+const (
+	sumExtraDigits   = 22
+	avgExtraScale    = 4
+	decimalDigitsMax = 65
+	decimalScaleMax  = 30
+	decimal128Digits = 38
+	bigintDigits     = 19
+	ubigintDigits    = 20
+	intDigits        = 10
+	smallintDigits   = 5
+	tinyintDigits    = 3
+	booleanDigits    = 1
+)
+
+// aggType is the result type by MySQL's rules: SUM and AVG of integers and decimals are exact.
+func aggType(a logical.Agg) (arrow.DataType, error) {
+	switch a.Func {
+	case logical.AggCountStar, logical.AggCount:
+		return arrow.PrimitiveTypes.Int64, nil
+	case logical.AggMin, logical.AggMax, logical.AggAny:
+		return a.Args[0].Type(), nil
+	}
+	p, s, ok := digits(a.Args[0].Type())
+	if !ok {
+		switch a.Args[0].Type().ID() {
+		case arrow.LIST, arrow.LARGE_LIST, arrow.FIXED_SIZE_LIST, arrow.STRUCT, arrow.MAP:
+			return nil, unsupported("%s of a %s", a.Func, a.Args[0].Type())
+		}
+		return arrow.PrimitiveTypes.Float64, nil
+	}
+	if a.Func == logical.AggSum {
+		return decimalType(p+sumExtraDigits, s), nil
+	}
+	return decimalType(p+avgExtraScale, s+avgExtraScale), nil
+}
+
+// digits returns precision and scale of exact numbers.
+func digits(t arrow.DataType) (p, s int32, ok bool) {
+	if d, isDecimal := t.(arrow.DecimalType); isDecimal {
+		return d.GetPrecision(), d.GetScale(), true
+	}
+	switch t.ID() {
+	case arrow.BOOL, arrow.NULL:
+		return booleanDigits, 0, true
+	case arrow.INT8, arrow.UINT8:
+		return tinyintDigits, 0, true
+	case arrow.INT16, arrow.UINT16:
+		return smallintDigits, 0, true
+	case arrow.INT32, arrow.UINT32:
+		return intDigits, 0, true
+	case arrow.INT64:
+		return bigintDigits, 0, true
+	case arrow.UINT64:
+		return ubigintDigits, 0, true
+	}
+	return 0, 0, false
+}
+
+func decimalType(p, s int32) arrow.DataType {
+	s = min(max(s, 0), decimalScaleMax)
+	p = min(max(p, s, 1), decimalDigitsMax)
+	if p <= decimal128Digits {
+		return &arrow.Decimal128Type{Precision: p, Scale: s}
+	}
+	return &arrow.Decimal256Type{Precision: p, Scale: s}
+}
