@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	sqle "github.com/dolthub/go-mysql-server"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/rowexec"
+
+	"github.com/lakesql/lakesql/exec"
+	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
+	"github.com/lakesql/lakesql/planner/dialect"
+	"github.com/lakesql/lakesql/planner/gms/provider"
+	"github.com/lakesql/lakesql/planner/gms/translate"
+	"github.com/lakesql/lakesql/source"
+)
+
+// Config says what an engine opens and how far it may go. Zero fields mean the default.
+type Config struct {
+	Catalogs              []source.Catalog // the engine closes them
+	MemoryLimitBytes      int64            // of all statements together; 0 = no limit
+	QueryMemoryLimitBytes int64            // of one statement unless @@query_memory_limit says otherwise; 0 = no limit of its own
+	Workers               int              // goroutines per pipeline; default the number of CPUs
+	BatchRows             int              // default exec.DefaultBatchRows
+	Statement             dialect.Limits   // bounds on statement text
+	RowEngine             provider.Caps    // bounds on what runs row by row
+	Location              *time.Location   // what the time zone SYSTEM means; default UTC
+	Own                   OwnHandler       // runs CREATE INDEX and OPTIMIZE TABLE; nil = refused
+	Now                   func() time.Time // default time.Now
+}
+
+// OwnHandler runs the statements that MySQL's grammar lacks. It checks privileges itself.
+type OwnHandler interface {
+	RunOwn(ctx context.Context, s *Session, statement dialect.Own) (*Result, error)
+}
+
+func (c Config) withDefaults() Config {
+	if c.Workers <= 0 {
+		c.Workers = runtime.GOMAXPROCS(0)
+	}
+	if c.BatchRows <= 0 {
+		c.BatchRows = exec.DefaultBatchRows
+	}
+	if c.Location == nil {
+		c.Location = time.UTC
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Validate names what cannot be.
+func (c Config) Validate() error {
+	if c.MemoryLimitBytes < 0 || c.QueryMemoryLimitBytes < 0 {
+		return errs.New(errs.ErrInvalid, "memory limits cannot be negative")
+	}
+	return nil
+}
+
+// Engine runs statements over catalogs. It is safe for concurrent use.
+type Engine struct {
+	config   Config
+	provider *provider.Provider
+	sqle     *sqle.Engine
+	budget   *mem.Budget
+	sessions atomic.Uint32
+}
+
+// Open makes an engine. ErrInvalid for a bad configuration, ErrExists for two catalogs of one name.
+func Open(_ context.Context, config Config) (*Engine, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	config = config.withDefaults()
+	provider.RegisterVariables()
+	p, err := provider.New(config.Catalogs, config.RowEngine)
+	if err != nil {
+		return nil, err
+	}
+	a := analyzer.NewBuilder(p).Build()
+	translate.Install(a)
+	e := &Engine{config: config, provider: p, budget: mem.NewBudget("server", config.MemoryLimitBytes, nil)}
+	a.ExecBuilder = rowexec.NewOverrideBuilder(&explainer{})
+	a.Catalog.StatsProvider = provider.Statistics{}
+	e.sqle = sqle.New(a, &sqle.Config{})
+	parser := translate.NewParser(config.Statement)
+	e.sqle.Parser, a.Parser = parser, parser
+	return e, nil
+}
+
+// SQLE returns go-mysql-server's engine, for the listener.
+func (e *Engine) SQLE() *sqle.Engine { return e.sqle }
+
+// Provider returns the databases; catalogs may be added and removed there.
+func (e *Engine) Provider() *provider.Provider { return e.provider }
+
+// Budget is the memory of all statements together.
+func (e *Engine) Budget() *mem.Budget { return e.budget }
+
+// Close closes the catalogs. Statements must have ended.
+func (e *Engine) Close() error {
+	var all []error
+	for _, c := range e.provider.Catalogs() {
+		all = append(all, c.Close())
+	}
+	all = append(all, e.sqle.Close())
+	return errors.Join(all...)
+}

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	ast "github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/lakesql/lakesql/exec"
+	"github.com/lakesql/lakesql/exec/expr"
+	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
+	"github.com/lakesql/lakesql/internal/spawn"
+	"github.com/lakesql/lakesql/planner/dialect"
+	"github.com/lakesql/lakesql/planner/gms/provider"
+	"github.com/lakesql/lakesql/planner/gms/translate"
+)
+
+// Call is one statement to run.
+type Call struct {
+	Text     string              // what the user wrote
+	Parsed   ast.Statement       // the statement where it was parsed before (COM_STMT_EXECUTE); nil = parse Text
+	Bindings map[string]ast.Expr // parameters by name: v1, v2...
+	Flags    *sql.QueryFlags     // of go-mysql-server; nil = none
+	Session  *Session            // for statements of our own; nil refuses them
+}
+
+// warningCode is the number of lakesql's own warnings.
+const warningCode = 1105
+
+// Run runs one statement in a context of go-mysql-server, whose session it reads and changes. The caller closes the Result. It gives the errors
+// of every layer below; mysqlerr.Convert names their codes.
+func (e *Engine) Run(ctx *sql.Context, call Call) (*Result, error) {
+	text := sql.RemoveSpaceAndDelimiter(call.Text, ';')
+	rewritten, err := dialect.Rewrite(text, e.config.Statement)
+	if err != nil {
+		return nil, err
+	}
+	if rewritten.Own != nil {
+		return e.runOwn(ctx, call, rewritten.Own)
+	}
+	values, err := provider.ReadVariables(ctx, rewritten.Hints)
+	if err != nil {
+		return nil, err
+	}
+	location, err := e.location(ctx)
+	if err != nil {
+		return nil, err
+	}
+	inner, cancel := context.WithCancel(ctx.Context)
+	if values.MaxExecutionMillis > 0 && isRead(rewritten.Text) {
+		inner, cancel = context.WithTimeout(ctx.Context, time.Duration(values.MaxExecutionMillis)*time.Millisecond)
+	}
+	req := e.request(ctx, rewritten, values, location)
+	ctx = ctx.WithContext(translate.WithRequest(inner, req))
+	res := &Result{ctx: ctx, cancel: cancel, request: req}
+	err = spawn.Guard(func() error { return e.start(ctx, text, call, res) })
+	if err != nil {
+		if cause := inner.Err(); cause != nil && ctx.Context.Err() != nil {
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
+		cancel()
+		return nil, err
+	}
+	return res, nil
+}
+
+func (e *Engine) request(ctx *sql.Context, rewritten *dialect.Result, values provider.Values, location *time.Location) *translate.Request {
+	limit := e.config.QueryMemoryLimitBytes
+	if values.MemoryLimitBytes > 0 {
+		limit = values.MemoryLimitBytes
+	}
+	budget := mem.NewBudget("query", limit, e.budget)
+	alloc := mem.NewAllocator(nil, budget)
+	st := provider.NewStatement()
+	env := exec.Env{
+		Alloc: alloc, Budget: budget, BatchRows: e.config.BatchRows, Workers: e.config.Workers, Tables: st,
+		Expr: expr.Env{Alloc: alloc, Location: location, Now: e.config.Now()},
+	}
+	return &translate.Request{
+		Statement: st, Rewritten: rewritten, Settings: values.Planner, Env: env.WithDefaults(),
+		Warn: func(text string) { ctx.Warn(warningCode, "%s", text) },
+	}
+}
+
+// start plans the statement and opens its rows.
+func (e *Engine) start(ctx *sql.Context, text string, call Call, res *Result) error {
+	schema, iter, flags, err := e.sqle.QueryWithBindings(ctx, text, call.Parsed, call.Bindings, call.Flags)
+	if err != nil {
+		return err
+	}
+	res.schema, res.iter, res.Flags = schema, iter, flags
+	if err := res.open(); err != nil {
+		_ = iter.Close(ctx)
+		return err
+	}
+	return nil
+}
+
+func (e *Engine) runOwn(ctx *sql.Context, call Call, own dialect.Own) (*Result, error) {
+	if e.config.Own == nil || call.Session == nil {
+		name := "CREATE INDEX"
+		if _, ok := own.(*dialect.OptimizeTable); ok {
+			name = "OPTIMIZE TABLE"
+		}
+		return nil, errs.New(errs.ErrUnsupported, "%s is not supported by this engine: it reads tables and does not write them", name)
+	}
+	return e.config.Own.RunOwn(ctx, call.Session, own)
+}
+
+// isRead says that a statement falls under max_execution_time: MySQL limits SELECT alone.
+func isRead(text string) bool {
+	text = strings.TrimLeft(text, "( \t\r\n")
+	for _, word := range []string{"select", "with", "values", "table", "explain"} {
+		if len(text) >= len(word) && strings.EqualFold(text[:len(word)], word) {
+			return true
+		}
+	}
+	return strings.HasPrefix(text, "/*")
+}
+
+// location is the session's time zone.
+func (e *Engine) location(ctx *sql.Context) (*time.Location, error) {
+	v, err := ctx.GetSessionVariable(ctx, "time_zone")
+	if err != nil {
+		return nil, err
+	}
+	name, _ := v.(string)
+	if name == "" || strings.EqualFold(name, "SYSTEM") {
+		return e.config.Location, nil
+	}
+	if offset, ok := parseOffset(name); ok {
+		return time.FixedZone(name, offset), nil
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, errs.New(errs.ErrInvalid, "unknown or incorrect time zone: '%s'", name)
+	}
+	return loc, nil
+}
+
+// parseOffset reads +HH:MM and -HH:MM into seconds.
+func parseOffset(s string) (int, bool) {
+	var h, m int
+	if len(s) < 5 || s[0] != '+' && s[0] != '-' {
+		return 0, false
+	}
+	if n, err := fmt.Sscanf(s[1:], "%d:%d", &h, &m); err != nil || n != 2 || h < 0 || h > 14 || m < 0 || m > 59 {
+		return 0, false
+	}
+	seconds := h*3600 + m*60
+	if s[0] == '-' {
+		seconds = -seconds
+	}
+	return seconds, true
+}
