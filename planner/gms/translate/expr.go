@@ -95,7 +95,6 @@ func orNil2(l *expr.Literal, err error) (expr.Expr, error) {
 }
 
 // operator translates operators and predicates.
-//
 func (sc *scope) operator(e sql.Expression) (expr.Expr, bool, error) { //nolint:funlen // a flat switch
 	call := func(name string, args ...sql.Expression) (expr.Expr, bool, error) {
 		out, err := sc.call(name, args...)
