@@ -137,19 +137,44 @@ func (f *fsstMini) append(c *Chunk, dst *Values, from, to int) error {
 	if err := dst.fits(room); err != nil {
 		return err
 	}
-	dst.data.reserve(room)
-	for i := from; i < to; i++ {
-		s, e, err := f.values.span(b, i, i+1)
-		if err != nil {
-			return err
-		}
-		if e > end || s < start {
-			return corrupt(miniSection, "offsets that decrease")
-		}
-		// The sum of the lengths may exceed end-start only where offsets decrease, so every value finds its room.
-		n := f.table.decode(dst.data.tail(f.table.expandedMax(e-s)), b[s:e])
-		dst.data.advance(n)
-		dst.pushEnd()
+	n := to - from
+	out, ends := dst.data.tail(room), dst.offsets.tail(n*dst.offsetBytes())
+	size, ok := 0, false
+	base := dst.data.n
+	switch {
+	case f.values.wide && dst.Shape.Wide:
+		size, ok = decodeMany(f.table, out, cast[int64](ends), cast[uint64](b[8*from:8*(to+1)]), b, base)
+	case f.values.wide:
+		size, ok = decodeMany(f.table, out, cast[int32](ends), cast[uint64](b[8*from:8*(to+1)]), b, base)
+	case dst.Shape.Wide:
+		size, ok = decodeMany(f.table, out, cast[int64](ends), cast[uint32](b[4*from:4*(to+1)]), b, base)
+	default:
+		size, ok = decodeMany(f.table, out, cast[int32](ends), cast[uint32](b[4*from:4*(to+1)]), b, base)
 	}
+	if !ok {
+		return corrupt(miniSection, "offsets that decrease")
+	}
+	dst.data.advance(size)
+	dst.offsets.advance(n * dst.offsetBytes())
+	dst.N += n
 	return nil
+}
+
+// decodeMany decodes the values between neighbours of offsets, which point into src, and writes their ends, counted from base. out has
+// room for all of them as long as the offsets never decrease; it reports whether they do not.
+func decodeMany[O int32 | int64, I uint32 | uint64](t *fsstTable, out []byte, ends []O, offsets []I, src []byte, base int) (size int, ok bool) {
+	from := offsets[0]
+	next := offsets[1:]
+	next = next[:len(ends)]
+	last := offsets[len(offsets)-1]
+	for i := range ends {
+		to := next[i]
+		if to < from || to > last {
+			return 0, false
+		}
+		size += t.decode(out[size:], src[from:to])
+		ends[i] = O(base + size)
+		from = to
+	}
+	return size, true
 }

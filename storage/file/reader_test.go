@@ -191,7 +191,7 @@ func takeShuffled(t *testing.T, r *Reader, cols []Column, whole arrow.RecordBatc
 		return
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
-	rows := make([]uint64, min(200, 2*r.Rows()))
+	rows := make([]uint64, min(40, 2*r.Rows()))
 	for i := range rows {
 		rows[i] = rnd.Uint64N(r.Rows())
 	}
