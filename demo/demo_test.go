@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/file"
 	"github.com/lakesql/lakesql/storage/manifest"
 	"github.com/lakesql/lakesql/storage/object"
@@ -249,5 +250,48 @@ func TestACanceledDemoLeavesNoTable(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*", "*"))
 	if err != nil || len(files) > 0 {
 		t.Fatalf("left %v, %v", files, err)
+	}
+}
+
+func TestTheImagesAreIndexed(t *testing.T) {
+	dir := t.TempDir()
+	var steps []string
+	lake, err := Generate(context.Background(), Options{Dir: dir, Rows: 4000, Dim: 16, Progress: func(p Progress) {
+		if p.Done > p.Total {
+			t.Errorf("%+v", p)
+		}
+		if len(steps) == 0 || steps[len(steps)-1] != p.Step {
+			steps = append(steps, p.Step)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if steps[0] != "images" || steps[len(steps)-1] != "IVF_FLAT on embedding" {
+		t.Fatalf("steps %q", steps)
+	}
+	store, err := object.OpenLocal(dir, object.LocalOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	table, err := storage.OpenTable(context.Background(), store, "images.lance", storage.TableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := table.Latest(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, i := range s.Indices() {
+		names = append(names, i.Name)
+		if i.Covers.GetCardinality() != uint64(len(s.Fragments())) || len(i.Files) == 0 {
+			t.Errorf("index %s covers %s, files %v", i.Name, i.Covers, i.Files)
+		}
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, []string{"captured_at_idx", "embedding_idx", "labels_idx", "tenant_idx"}) || s.Rows() != uint64(lake.Images) {
+		t.Fatalf("indices %v, %d rows of %d", names, s.Rows(), lake.Images)
 	}
 }

@@ -22,6 +22,12 @@ const (
 	dimMax  = 4096
 )
 
+// Less training than a real index gets: the clusters of the demo are easy to find, and its user waits.
+const (
+	trainRate   = 64
+	trainRounds = 15
+)
+
 // Options says what to make. The zero value of all but Dir means default.
 type Options struct {
 	Dir       string // folder of the lake; made if it does not exist
@@ -140,6 +146,19 @@ func (g *generator) buildIndices(ctx context.Context, store object.Store, rows i
 		}
 		g.progress.set(step, rows, rows)
 	}
+	return g.buildVectorIndex(ctx, table, rows)
+}
+
+func (g *generator) buildVectorIndex(ctx context.Context, table *storage.Table, rows int64) error {
+	step := fmt.Sprintf("%s on embedding", index.KindIVFFlat)
+	_, err := write.BuildIVFFlat(ctx, table, "embedding", write.IVFFlatOptions{
+		Metric: index.MetricL2, SampleRate: trainRate, Iterations: trainRounds, Seed: g.opts.Seed, Parallelism: g.opts.Parallel,
+		Progress: func(phase string, done, total int64) { g.progress.set(step+": "+phase, done, total) },
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", step, err)
+	}
+	g.progress.set(step, rows, rows)
 	return nil
 }
 
