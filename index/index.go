@@ -15,6 +15,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/storage/rowset"
 )
 
@@ -210,6 +211,7 @@ type NearestQuery struct {
 	MinProbes int           // lists probed in the first round; 0 = 20
 	MaxProbes int           // most lists probed while fewer than K hits are found; 0 = all
 	Stats     *NearestStats // filled in if not nil
+	Budget    *mem.Budget   // pays for the hits and codes that are held; nil = nobody counts
 }
 
 // NearestStats counts what one search did.

@@ -305,6 +305,10 @@ func TestProbesReadTheirListsAndNoOther(t *testing.T) {
 func TestQueriesThatDoNotFitTheSegmentAreRefused(t *testing.T) {
 	tab := randomTable(rand.New(rand.NewPCG(33, 34)), vec.Float32, 50, 4)
 	s := built(t, object.NewMemory("m"), source(nil, tab), BuildOptions{Metric: index.MetricL2, Elem: vec.Float32, Dim: 4})
+	small := index.NearestQuery{Vector: make([]float32, 4), Metric: index.MetricL2, K: 40, Budget: mem.NewBudget("query", 100, nil)}
+	if _, err := s.Nearest(context.Background(), small); !errors.Is(err, errs.ErrMemoryLimit) || small.Budget.Used() != 0 {
+		t.Errorf("a budget of 100 bytes: got %v, %d bytes held after", err, small.Budget.Used())
+	}
 	for name, q := range map[string]index.NearestQuery{
 		"another distance":  {Vector: make([]float32, 4), Metric: index.MetricDot, K: 1},
 		"another dimension": {Vector: make([]float32, 5), Metric: index.MetricL2, K: 1},

@@ -55,5 +55,5 @@ func (p *product) String() string {
 }
 
 func (r *rotated) String() string {
-	return fmt.Sprintf("signs of the rotated residual (%d bits stored), 1 bit a dimension read", r.bits)
+	return fmt.Sprintf("codes of the rotated residual, bits a dimension: %d stored, 1 read", r.bits)
 }

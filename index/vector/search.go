@@ -184,7 +184,7 @@ type probeWorker struct {
 
 func newProbe(s *Segment, q index.NearestQuery, sc scorer) *probe {
 	return &probe{
-		segment: s, among: q.Among, scorer: sc, k: q.K, held: s.budget.Reserve(),
+		segment: s, among: q.Among, scorer: sc, k: q.K, held: q.Budget.Reserve(),
 		workers: make([]probeWorker, runtime.GOMAXPROCS(0)),
 	}
 }
@@ -208,7 +208,7 @@ func (p *probe) round(ctx context.Context, lists []index.Hit) error {
 	for i := range workers {
 		if w := &workers[i]; w.top == nil {
 			w.top, w.mask = newTopK(p.k), mask{set: p.among}
-			if err := p.held.Grow(int64(min(uint64(2*p.k), p.segment.Rows())) * hitBytes); err != nil {
+			if err := p.held.Grow(p.workerBytes()); err != nil {
 				return err
 			}
 		}
@@ -233,6 +233,16 @@ func (p *probe) round(ctx context.Context, lists []index.Hit) error {
 		})
 	}
 	return group.Wait()
+}
+
+// workerBytes bounds what one worker holds: its hits, and keys, distances and codes of the rows that it scores at a time.
+func (p *probe) workerBytes() int64 {
+	rows := p.segment.rowsMax
+	if p.scorer.splits() {
+		rows = min(rows, splitRows)
+	}
+	hits := min(uint64(2*p.k), p.segment.Rows())
+	return int64(hits)*hitBytes + int64(p.segment.rowsMax)*8 + int64(rows)*int64(4+2*p.segment.rows.rowBytes())
 }
 
 func (p *probe) compare(ctx context.Context, w *probeWorker, t part) error {

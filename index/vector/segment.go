@@ -28,7 +28,6 @@ type Segment struct {
 	rowsMax uint64 // of the longest list
 	cache   *index.Cache
 	cacheID uint64
-	budget  *mem.Budget
 	held    *mem.Reservation
 }
 
@@ -40,6 +39,7 @@ type rowStorage interface {
 	// columns are the names of the file's columns that are read.
 	columns() []string
 	quantized() bool
+	rowBytes() int // of a stored row
 	// prepare makes what every list of one search shares. Errors: ErrInvalid.
 	prepare(q *query) (scorer, error)
 }
@@ -105,7 +105,7 @@ func newSegment(ctx context.Context, idx, aux *file.Reader, meta index.Meta, opt
 		return nil, err
 	}
 	meta.Kind, meta.Metric = head.kind, head.metric
-	s := &Segment{meta: meta, head: head, aux: aux, budget: opts.Budget, held: opts.Budget.Reserve()}
+	s := &Segment{meta: meta, head: head, aux: aux, held: opts.Budget.Reserve()}
 	if s.rows, err = newStorage(ctx, head, aux); err != nil {
 		return nil, err
 	}

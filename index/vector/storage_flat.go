@@ -28,6 +28,7 @@ func newFlat(h *header, aux *file.Reader) (rowStorage, error) {
 
 func (f *flat) columns() []string { return []string{columnFlat} }
 func (f *flat) quantized() bool   { return false }
+func (f *flat) rowBytes() int     { return f.head.dim * f.head.elem.Size() }
 
 func (f *flat) prepare(q *query) (scorer, error) {
 	c, err := newComparer(q.metric, f.head.elem, q.raw)
@@ -94,6 +95,7 @@ func newScalar(h *header, aux *file.Reader) (rowStorage, error) {
 
 func (s *scalar) columns() []string { return []string{columnSQ} }
 func (s *scalar) quantized() bool   { return true }
+func (s *scalar) rowBytes() int     { return s.head.dim }
 
 // scalarScorer computes distance = scale * kernel(query, codes) + shift with the query in units of codes.
 type scalarScorer struct {

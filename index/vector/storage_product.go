@@ -90,6 +90,7 @@ func (p *product) readCodebook(ctx context.Context, position int) error {
 func (p *product) codeBytes() int    { return p.subs * p.bits / 8 }
 func (p *product) columns() []string { return []string{columnPQ} }
 func (p *product) quantized() bool   { return true }
+func (p *product) rowBytes() int     { return p.codeBytes() }
 
 type productScorer struct {
 	*product

@@ -69,6 +69,7 @@ type uint8Number uint8
 
 func (r *rotated) columns() []string { return []string{columnRQ, columnRQAdd, columnRQMul} }
 func (r *rotated) quantized() bool   { return true }
+func (r *rotated) rowBytes() int     { return r.head.dim/8 + 8 }
 
 type rotatedScorer struct {
 	*rotated

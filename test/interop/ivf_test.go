@@ -108,7 +108,9 @@ func ourNearest(t *testing.T, store object.Store, metric index.Metric, q []float
 	var lists [][]index.Hit
 	uncovered := live.Clone()
 	for _, info := range snap.Indices() {
-		open := func(ctx context.Context, name string) (object.File, error) { return snap.OpenIndexFile(ctx, info, name) }
+		open := func(ctx context.Context, name string) (object.File, error) {
+			return snap.OpenIndexFile(ctx, info, name)
+		}
 		s, err := vector.Open(ctx, open, index.Meta{Name: info.Name, UUID: info.UUID}, index.OpenOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -253,5 +255,64 @@ func TestTheEngineSearchesOurIVFFlat(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// lanceNearest searches with LanceDB, by index or past it.
+func lanceNearest(t *testing.T, eng *Engine, lake string, metric index.Metric, q []float32, bypass bool) []neighbor {
+	t.Helper()
+	r := Request{"lake": lake, "table": "t", "vector": q, "column": "v", "metric": string(metric), "nprobes": 1000, "limit": 20, "bypass": bypass, "select": []string{"id", "_distance"}}
+	var plan string
+	eng.Do("explain", r, &plan)
+	if strings.Contains(plan, "ANNSubIndex") == bypass || !bypass && !strings.Contains(plan, "v_idx") {
+		t.Fatalf("with bypass %v the plan is\n%s", bypass, plan)
+	}
+	var rows []struct {
+		ID       int64   `json:"id"`
+		Distance float64 `json:"_distance"`
+	}
+	eng.Do("query", r, &rows)
+	var out []neighbor
+	for _, row := range rows {
+		out = append(out, neighbor{row.ID, row.Distance})
+	}
+	return out
+}
+
+func TestLanceDBSearchesOurIVFFlat(t *testing.T) {
+	eng := StartNode(t)
+	ctx := context.Background()
+	for _, metric := range []index.Metric{index.MetricL2, index.MetricCosine, index.MetricDot} {
+		t.Run(string(metric), func(t *testing.T) {
+			store, dir := local(t)
+			target := write.Target{Store: store, Dir: "t.lance"}
+			rows := vectorBatch(arrow.PrimitiveTypes.Float32, 0, 3000)
+			if _, err := write.CreateTable(ctx, target, rows.Schema(), write.CreateOptions{Parts: []write.Batches{&batches{rows: sliced(rows, 1000)}}}); err != nil {
+				t.Fatal(err)
+			}
+			table, err := storage.OpenTable(ctx, store, target.Dir, storage.TableOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := write.BuildIVFFlat(ctx, table, "v", write.IVFFlatOptions{Metric: metric, Lists: 12}); err != nil {
+				t.Fatal(err)
+			}
+			check := func(step string) {
+				t.Helper()
+				for n := range 4 {
+					q := ivfQuery(n)
+					want := lanceNearest(t, eng, dir, metric, q, true)
+					sameNeighbors(t, step+": LanceDB by our index", want, lanceNearest(t, eng, dir, metric, q, false), 1e-4)
+					sameNeighbors(t, step+": lakesql by index", want, ourNearest(t, store, metric, q), 1e-4)
+				}
+			}
+			check("built")
+			if _, err := write.Append(ctx, target, &batches{rows: []arrow.RecordBatch{vectorBatch(arrow.PrimitiveTypes.Float32, 3000, 300)}}, write.AppendOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			check("appended")
+			eng.Do("optimize", Request{"lake": dir, "table": "t"}, nil)
+			check("optimized")
+		})
 	}
 }
