@@ -104,3 +104,23 @@ func TestUnknownKindsAreNamed(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestSegmentsThatMayHoldEntriesFromBeforeAnUpdate(t *testing.T) {
+	// In the optimized dataset the engine merged updated rows into the segment; in the others the first build is still there, or
+	// the rows have no stable ids.
+	for name, want := range map[string]int{"labels_stable": 0, "labels_stable_churn": 0, "labels_stable_optimized": 1, "labels_v22_optimized": 0} {
+		d := segtest.OpenDataset(t, testutil.Lance(t, name))
+		if d.Stale != want {
+			t.Errorf("%s: %d segments may be stale, want %d", name, d.Stale, want)
+		}
+		for _, s := range d.Segments["labels"] {
+			match, ok := s.Answers(index.OpHasAll)
+			if !ok || (match == index.AtMost) != (want > 0) {
+				t.Errorf("%s: match %d, %t", name, match, ok)
+			}
+			if _, ok := index.Answers(s, index.OpIsNotNull); ok != (want == 0) {
+				t.Errorf("%s: IS NOT NULL is answered: %t", name, ok)
+			}
+		}
+	}
+}

@@ -60,6 +60,10 @@ type Meta struct {
 	// PhysicalKeys says that the stored keys are row addresses even where the table has stable row ids; a segment sets it from
 	// Kind and Version when it is opened. Without it the keys are row ids in such tables, row addresses in all others.
 	PhysicalKeys bool
+	// Stale says that the segment may still hold entries of rows as they were before an update that kept their row id: the real engine
+	// leaves them in when it merges segments of a table with stable row ids. Whoever opens the segment finds out (filter.MayBeStale).
+	// Such a segment answers Match AtMost.
+	Stale bool
 }
 
 // PhysicalKeys says whether segments of a kind and index_version store row addresses in tables with stable row ids, see Meta.
@@ -176,7 +180,8 @@ type Match int
 const (
 	// Exact means that the sets are the answer.
 	Exact Match = iota
-	// AtMost means that the TRUE set may hold rows that do not match; the caller rechecks them.
+	// AtMost means that the TRUE set may hold rows that are not TRUE, and the NULL set rows that are not NULL; the caller rechecks both. Rows
+	// in neither are FALSE.
 	AtMost
 	// TrueOnly means that the TRUE set is exact but NULL cannot be told from FALSE (label lists of old writers).
 	TrueOnly

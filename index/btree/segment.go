@@ -105,23 +105,30 @@ func (s *Segment) Close() error {
 	return nil
 }
 
-// Answers says which operators Lookup supports: all that compare a whole value, exactly.
+// Answers says which operators Lookup supports: all that compare a whole value, exactly unless the segment may be stale.
 func (s *Segment) Answers(op index.Op) (index.Match, bool) {
 	switch op {
 	case index.OpEq, index.OpIn, index.OpRange, index.OpIsNull, index.OpIsNotNull:
-		return index.Exact, true
+		return s.match(), true
 	default:
-		return index.Exact, false
+		return s.match(), false
 	}
+}
+
+func (s *Segment) match() index.Match {
+	if s.meta.Stale {
+		return index.AtMost
+	}
+	return index.Exact
 }
 
 // Lookup implements index.FilterSegment.
 func (s *Segment) Lookup(ctx context.Context, p index.Predicate) (index.Truth, index.Match, error) {
 	truth, err := s.lookup(ctx, p)
 	if err != nil {
-		return index.Truth{}, index.Exact, fmt.Errorf("index %s: %w", s.meta.Name, errs.WithPath(err, s.path))
+		return index.Truth{}, s.match(), fmt.Errorf("index %s: %w", s.meta.Name, errs.WithPath(err, s.path))
 	}
-	return truth, index.Exact, nil
+	return truth, s.match(), nil
 }
 
 // span is the rows [start, end) of page_data.

@@ -9,6 +9,7 @@
 // I1: a segment without null-list data answers Match TrueOnly: its TRUE rows are right, NULL and FALSE cannot be told apart.
 // I2: IS NOT NULL is no set in the file, since empty lists appear nowhere: index.Evaluate derives it from IS NULL and the universe.
 // I3: a lookup reads the bitmaps of its needles and no other.
+// I4: a segment that may be stale (index.Meta) answers AtMost: its TRUE and NULL rows are rechecked; without null-list data it does not answer.
 //
 // Start with segment.go.
 package labellist

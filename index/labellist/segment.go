@@ -88,18 +88,22 @@ func (s *Segment) Close() error {
 	return nil
 }
 
-// Answers says which operators Lookup supports. See I1 and I2.
+// Answers says which operators Lookup supports. See I1, I2 and I4.
 func (s *Segment) Answers(op index.Op) (index.Match, bool) {
+	known, match := s.nulls != nil, index.Exact
+	if s.meta.Stale {
+		match = index.AtMost
+	}
 	switch op {
 	case index.OpHas, index.OpHasAny, index.OpHasAll:
-		if s.nulls == nil {
-			return index.TrueOnly, true
+		if known {
+			return match, true
 		}
-		return index.Exact, true
+		return index.TrueOnly, !s.meta.Stale
 	case index.OpIsNull:
-		return index.Exact, s.nulls != nil
+		return match, known
 	default:
-		return index.Exact, false
+		return match, false
 	}
 }
 

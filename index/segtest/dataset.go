@@ -27,6 +27,7 @@ type Dataset struct {
 	Live     *rowset.Set
 	Types    map[string]arrow.DataType // of the column, or of a list's elements
 	Segments map[string][]index.FilterSegment
+	Stale    int // segments that may be stale
 
 	ids     map[uint64]int64 // column id by row address
 	columns map[string]map[uint64]value
@@ -83,7 +84,16 @@ func (d *Dataset) openSegments(tb testing.TB) {
 		open := func(ctx context.Context, name string) (object.File, error) {
 			return d.Snapshot.OpenIndexFile(ctx, info, name)
 		}
-		meta := index.Meta{Name: info.Name, UUID: info.UUID, Kind: kind, FieldID: info.FieldIDs[0], Covers: info.Covers, Version: info.Version}
+		stale, err := filter.MayBeStale(context.Background(), d.Snapshot, info)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if stale {
+			d.Stale++
+		}
+		meta := index.Meta{
+			Name: info.Name, UUID: info.UUID, Kind: kind, FieldID: info.FieldIDs[0], Covers: info.Covers, Version: info.Version, Stale: stale,
+		}
 		s, err := filter.Open(context.Background(), open, meta, index.OpenOptions{})
 		if err != nil {
 			tb.Fatalf("%s: %v", info.Name, err)
@@ -284,7 +294,10 @@ func (d *Dataset) Lookup(tb TB, w Where, asked *int) index.Truth {
 			continue
 		}
 		covered := roaring.And(s.Meta().Covers, open)
-		truth := d.evaluate(tb, s, p, covered)
+		truth, match := d.evaluate(tb, s, p, covered)
+		if match == index.AtMost {
+			truth = d.Scan(tb, w, rowset.Or(truth.True, truth.Null))
+		}
 		out = index.Truth{True: rowset.Union(out.True, truth.True), Null: rowset.Union(out.Null, truth.Null)}
 		open.AndNot(covered)
 		*asked++
@@ -294,13 +307,13 @@ func (d *Dataset) Lookup(tb TB, w Where, asked *int) index.Truth {
 }
 
 // evaluate asks one segment about the live rows of the fragments that it covers, and returns row addresses.
-func (d *Dataset) evaluate(tb TB, s index.FilterSegment, p index.Predicate, covered *roaring.Bitmap) index.Truth {
+func (d *Dataset) evaluate(tb TB, s index.FilterSegment, p index.Predicate, covered *roaring.Bitmap) (index.Truth, index.Match) {
 	universe, err := d.Snapshot.Keys(context.Background(), d.Live.OnlyUppers(covered))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	truth, match, err := index.Evaluate(context.Background(), s, p, universe)
-	if err != nil || match != index.Exact {
+	if err != nil || match == index.TrueOnly {
 		tb.Fatalf("%s: %v %v", s.Meta().Name, match, err)
 	}
 	for _, set := range []**rowset.Set{&truth.True, &truth.Null} {
@@ -308,7 +321,7 @@ func (d *Dataset) evaluate(tb TB, s index.FilterSegment, p index.Predicate, cove
 			tb.Fatal(err)
 		}
 	}
-	return truth
+	return truth, match
 }
 
 // IDs returns the ids of rows as the answers spell them.
