@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -120,7 +121,7 @@ func (f *Fragment) open(ctx context.Context, i int) (*openFile, error) {
 	path := object.Join(dir, d.GetPath())
 	key := cacheKey{store: store, kind: kindFile, path: path, ident: fmt.Sprint(d.GetFileSizeBytes())}
 	o, err := cached(ctx, s.table.opts.Cache, key, func(ctx context.Context) (*openFile, int64, error) {
-		obj, err := store.Open(ctx, path)
+		obj, err := openSized(ctx, store, path, d.GetFileSizeBytes())
 		if err != nil {
 			return nil, 0, err
 		}
@@ -140,6 +141,14 @@ func (f *Fragment) open(ctx context.Context, i int) (*openFile, error) {
 		return nil, errs.WithPath(errs.Corrupt("file", -1, "%d rows, the manifest says %d for fragment %d", o.Rows(), f.rows, f.id), path)
 	}
 	return o, nil
+}
+
+// openSized saves a request where the manifest knows the size.
+func openSized(ctx context.Context, store object.Store, path string, sizeBytes uint64) (object.File, error) {
+	if sized, ok := store.(object.SizedOpener); ok && sizeBytes > 0 && sizeBytes < math.MaxInt64 {
+		return sized.OpenSized(ctx, path, int64(sizeBytes))
+	}
+	return store.Open(ctx, path)
 }
 
 // fieldPlaces says where each field id lives. A field that two files list is taken from the later one, which was added to replace it.

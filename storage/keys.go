@@ -170,6 +170,11 @@ func (x *idIndex) resolve(keys *rowset.Set) *rowset.Set {
 			r.resolveRange(keys, out)
 			continue
 		}
+		// The shorter side is walked: a few keys are searched in the segment, a few rows among the keys.
+		if keysBetween(keys, r.segment.Min, r.segment.Max) > r.segment.Count {
+			r.resolveRows(keys, out)
+			continue
+		}
 		for upper := range uppersBetween(keys, r.segment.Min, r.segment.Max) {
 			r.resolveEach(keys.Bitmap(upper), upper, out)
 		}
@@ -186,6 +191,33 @@ func uppersBetween(keys *rowset.Set, lo, hi uint64) func(func(uint32) bool) {
 			}
 		}
 	}
+}
+
+// keysBetween counts the keys from lo to hi.
+func keysBetween(keys *rowset.Set, lo, hi uint64) uint64 {
+	var n uint64
+	for upper := range uppersBetween(keys, lo, hi) {
+		bm := keys.Bitmap(upper)
+		n += bm.GetCardinality()
+		if uint32(lo>>32) == upper && uint32(lo) > 0 {
+			n -= bm.Rank(uint32(lo) - 1)
+		}
+		if uint32(hi>>32) == upper {
+			n -= bm.GetCardinality() - bm.Rank(uint32(hi))
+		}
+	}
+	return n
+}
+
+// resolveRows asks for each row of the segment whether its id is among the keys.
+func (r idRun) resolveRows(keys, out *rowset.Set) {
+	hits := roaring.New()
+	for i := range r.segment.Count {
+		if keys.Contains(r.segment.ID(i)) {
+			hits.Add(uint32(r.segment.Start + i))
+		}
+	}
+	out.AddBitmap(r.fragment.id, hits)
 }
 
 // resolveRange shifts whole bitmaps: ids Min..Max are rows Start.. of the fragment.

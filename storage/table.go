@@ -97,7 +97,9 @@ func (t *Table) Cache() *Cache { return t.opts.Cache }
 func (t *Table) Latest(ctx context.Context) (*Snapshot, error) {
 	folder := object.Join(t.dir, manifest.VersionsDir)
 	var state folderState
-	if e, err := t.store.Stat(ctx, folder); err == nil {
+	if _, isPager := t.store.(object.Pager); isPager {
+		// Folders of object stores have no time, and one page of the listing is as cheap as asking for it.
+	} else if e, err := t.store.Stat(ctx, folder); err == nil {
 		state.modTime = e.ModTime
 	} else if !errors.Is(err, errs.ErrNotFound) {
 		return nil, err

@@ -45,6 +45,7 @@ var mayImport = map[string][]string{
 	"storage/file":          {"storage/encoding", "storage/object", "storage/pb/...", "storage/schema"},
 	"storage/encoding":      {"storage/pb/...", "storage/schema"},
 	"storage/object":        {},
+	"storage/object/...":    {"storage/object"},
 	"storage/rowset":        {},
 	"storage/schema":        {"storage/pb/..."},
 	"storage/inspect":       {"storage/..."},

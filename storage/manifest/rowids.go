@@ -40,6 +40,9 @@ type segmentBody interface {
 // IsRange says that the segment's ids are Min, Min+1, ... Max.
 func (s *Segment) IsRange() bool { _, ok := s.body.(rangeBody); return ok }
 
+// ID returns the id of row i of the segment, which must be less than Count.
+func (s *Segment) ID(i uint64) uint64 { return s.body.at(i) }
+
 // Find returns the position in the fragment of an id, if the segment has it.
 func (s *Segment) Find(id uint64) (position uint64, ok bool) {
 	if s.Count == 0 || id < s.Min || id > s.Max {

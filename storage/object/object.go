@@ -78,3 +78,9 @@ type Pager interface {
 	// list by name is no Pager.
 	ListPage(ctx context.Context, dir string, limit int) (entries []Entry, isAll bool, err error)
 }
+
+// SizedOpener is a Store that saves a request where the caller knows a file's size.
+type SizedOpener interface {
+	// OpenSized is Open of a file of that size. A file that is missing or of another size may show at the first read only.
+	OpenSized(ctx context.Context, path string, sizeBytes int64) (File, error)
+}
