@@ -276,9 +276,6 @@ func checkReference(t *testing.T, path string) {
 	t.Helper()
 	s := latest(t, path)
 	expected := testutil.LoadExpected(t, path)
-	if s.FormatVersion() == "2.0" {
-		t.Skip("2.0 files: the reader is on its way")
-	}
 	if expected.Rows == nil { // only the answers of searches are kept: what one scan gave stands for the rows
 		for _, row := range scan(t, s, ScanOptions{}, 1).rows {
 			expected.Rows = append(expected.Rows, row)

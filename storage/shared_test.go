@@ -16,7 +16,7 @@ import (
 
 func TestSharedDatasetsReadEqual(t *testing.T) {
 	found := datasets(t, testutil.Shared(t, "fixtures", "lance"))
-	if len(found) < 38 {
+	if len(found) < 36 {
 		t.Fatalf("%d datasets", len(found))
 	}
 	for _, path := range found {
