@@ -13,6 +13,8 @@ import (
 	"github.com/lakesql/lakesql/index/filter"
 	"github.com/lakesql/lakesql/index/segtest"
 	"github.com/lakesql/lakesql/internal/testutil"
+	"github.com/lakesql/lakesql/storage"
+	"github.com/lakesql/lakesql/storage/object"
 	"github.com/lakesql/lakesql/storage/rowset"
 )
 
@@ -106,21 +108,57 @@ func TestUnknownKindsAreNamed(t *testing.T) {
 }
 
 func TestSegmentsThatMayHoldEntriesFromBeforeAnUpdate(t *testing.T) {
-	// In the optimized dataset the engine merged updated rows into the segment; in the others the first build is still there, or
-	// the rows have no stable ids.
-	for name, want := range map[string]int{"labels_stable": 0, "labels_stable_churn": 0, "labels_stable_optimized": 1, "labels_v22_optimized": 0} {
-		d := segtest.OpenDataset(t, testutil.Lance(t, name))
-		if d.Stale != want {
-			t.Errorf("%s: %d segments may be stale, want %d", name, d.Stale, want)
+	for _, name := range []string{"labels_stable", "labels_stable_churn", "labels_stable_optimized", "labels_v22_optimized"} {
+		if d := segtest.OpenDataset(t, testutil.Lance(t, name)); d.Stale != 0 {
+			t.Errorf("%s: %d segments may be stale, though no update came before one was made", name, d.Stale)
 		}
-		for _, s := range d.Segments["labels"] {
-			match, ok := s.Answers(index.OpHasAll)
-			if !ok || (match == index.AtMost) != (want > 0) {
-				t.Errorf("%s: match %d, %t", name, match, ok)
-			}
-			if _, ok := index.Answers(s, index.OpIsNotNull); ok != (want == 0) {
-				t.Errorf("%s: IS NOT NULL is answered: %t", name, ok)
-			}
+	}
+	ask := func(name string, change func(info *storage.IndexInfo)) bool {
+		snap := segtest.OpenDataset(t, testutil.Lance(t, name)).Snapshot
+		info := snap.Indices()[0]
+		change(&info)
+		stale, err := filter.MayBeStale(ctx, snap, info)
+		if err != nil {
+			t.Fatal(err)
 		}
+		return stale
+	}
+	// A segment that came by merging looks like the first one, except that it is another.
+	merged := func(info *storage.IndexInfo) { info.UUID = "a merged segment" }
+	if !ask("labels_stable_churn", merged) {
+		t.Error("an update lies between the build and the merge")
+	}
+	if ask("labels_v22_churn", merged) {
+		t.Error("rows without stable ids are never stale")
+	}
+	if !ask("labels_stable", func(info *storage.IndexInfo) { info.UUID, info.DatasetVersion = "another", 1000 }) {
+		t.Error("versions that are gone clear a segment")
+	}
+}
+
+func TestStaleSegmentsAskForARecheck(t *testing.T) {
+	snap := segtest.OpenDataset(t, testutil.Lance(t, "vec_ivf_flat_l2")).Snapshot
+	asked := 0
+	for _, info := range snap.Indices() {
+		kind, ok := filter.KindOf(info.TypeURL)
+		if !ok {
+			continue
+		}
+		open := func(ctx context.Context, name string) (object.File, error) { return snap.OpenIndexFile(ctx, info, name) }
+		s, err := filter.Open(ctx, open, index.Meta{Name: info.Name, Kind: kind, Version: info.Version, Stale: true}, index.OpenOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		match, ok := s.Answers(index.OpIsNull)
+		if _, found, err := s.Lookup(ctx, index.Predicate{Op: index.OpIsNull}); err != nil || !ok || match != index.AtMost || found != index.AtMost {
+			t.Errorf("%s: match %d, then %d, %v", info.Name, match, found, err)
+		}
+		if _, ok := index.Answers(s, index.OpIsNotNull); ok && kind == index.KindLabelList {
+			t.Errorf("%s: IS NOT NULL does not follow from an IS NULL that may be too large", info.Name)
+		}
+		asked++
+	}
+	if asked != 4 {
+		t.Errorf("%d segments were asked", asked)
 	}
 }
