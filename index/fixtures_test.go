@@ -144,7 +144,9 @@ func TestStaleSegmentsAskForARecheck(t *testing.T) {
 		if !ok {
 			continue
 		}
-		open := func(ctx context.Context, name string) (object.File, error) { return snap.OpenIndexFile(ctx, info, name) }
+		open := func(ctx context.Context, name string) (object.File, error) {
+			return snap.OpenIndexFile(ctx, info, name)
+		}
 		s, err := filter.Open(ctx, open, index.Meta{Name: info.Name, Kind: kind, Version: info.Version, Stale: true}, index.OpenOptions{})
 		if err != nil {
 			t.Fatal(err)

@@ -367,3 +367,25 @@ func BenchmarkLookup(b *testing.B) {
 		})
 	}
 }
+
+func TestTenThousandValues(t *testing.T) {
+	memoryStore := object.NewMemory("t")
+	sequence(t, memoryStore, 100_000) // value 3i in row i
+	store := object.NewCounting(memoryStore, object.CountingOptions{})
+	s, err := btree.Open(ctx, segtest.Opener(store, "seg"), index.Meta{}, index.OpenOptions{CacheBytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := array.NewInt64Builder(memory.DefaultAllocator)
+	for i := range 10_000 {
+		values.Append(int64(9_999-i) * 15) // descending; every fifth row of the first half
+	}
+	store.Reset()
+	truth, _, err := s.Lookup(ctx, index.Predicate{Op: index.OpIn, Values: values.NewArray()})
+	if err != nil || truth.True.Count() != 10_000 || !truth.True.Contains(49_995) || truth.True.Contains(49_996) {
+		t.Fatalf("%d rows, %v", truth.True.Count(), err)
+	}
+	if read := store.Total().Bytes; read > 60_000*16 {
+		t.Errorf("read %d bytes: pages were read more than once", read)
+	}
+}

@@ -478,3 +478,51 @@ func BenchmarkLookup(b *testing.B) {
 		}
 	})
 }
+
+func TestTenThousandNeedles(t *testing.T) {
+	const rows, labels = 100_000, 20_000
+	lists := array.NewListBuilder(memory.DefaultAllocator, arrow.BinaryTypes.String)
+	keys := make([]uint64, rows)
+	for i := range keys {
+		keys[i] = uint64(i)
+		lists.Append(true)
+		lists.ValueBuilder().(*array.StringBuilder).Append(fmt.Sprintf("t%d", i%labels))
+	}
+	store := object.NewMemory("t")
+	build(t, store, lists.NewArray(), keys, file.V22)
+	needles := array.NewStringBuilder(memory.DefaultAllocator)
+	for i := range labels / 2 {
+		needles.Append(fmt.Sprintf("t%d", i))
+	}
+	p := index.Predicate{Op: index.OpHasAny, Values: needles.NewArray()}
+	counting := object.NewCounting(store, object.CountingOptions{AsRemote: true})
+	s := open(t, counting, index.OpenOptions{})
+	counting.Reset()
+	truth, _, err := s.Lookup(ctx, p)
+	if err != nil || truth.True.Count() != rows/2 || !truth.True.Contains(9_999) || truth.True.Contains(10_000) {
+		t.Fatalf("%d rows, %v", truth.True.Count(), err)
+	}
+	if n := counting.Total().Requests; n > 100 {
+		t.Errorf("10,000 bitmaps came in %d requests", n)
+	}
+	if n, err := s.Estimate(ctx, p); err != nil || n != -1 {
+		t.Errorf("estimate %d, %v", n, err)
+	}
+	p.Op = index.OpHasAll
+	if truth, _, err = s.Lookup(ctx, p); err != nil || !truth.True.IsEmpty() {
+		t.Errorf("all of them: %d rows, %v", truth.True.Count(), err)
+	}
+}
+
+// TestOneLabelOfAMegabyte: a value that fills a page of its own is a key like any other.
+func TestOneLabelOfAMegabyte(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	lists := segtest.Array(t, arrow.ListOf(arrow.BinaryTypes.String), `[["a"], ["`+long+`","a"], ["`+long+`y"], []]`)
+	s := build(t, object.NewMemory("t"), lists, []uint64{0, 1, 2, 3}, file.V22)
+	for label, want := range map[string][]uint64{"a": {0, 1}, long: {1}, long + "y": {2}, long[1:]: nil} {
+		truth, _, err := s.Lookup(ctx, index.Predicate{Op: index.OpHas, Values: segtest.Array(t, arrow.BinaryTypes.String, `["`+label+`"]`)})
+		if err != nil || !slices.Equal(slices.Collect(truth.True.All()), want) {
+			t.Errorf("label of %d bytes: %v %v", len(label), truth.True, err)
+		}
+	}
+}
