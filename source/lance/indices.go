@@ -12,6 +12,7 @@ import (
 	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/index/bitmap"
 	"github.com/lakesql/lakesql/index/btree"
+	"github.com/lakesql/lakesql/index/filter"
 	"github.com/lakesql/lakesql/index/labellist"
 	"github.com/lakesql/lakesql/index/vector"
 	"github.com/lakesql/lakesql/internal/errs"
@@ -159,6 +160,8 @@ func answers(kind index.Kind, op index.Op) bool {
 	switch op {
 	case index.OpHas, index.OpHasAny, index.OpHasAll:
 		return kind == index.KindLabelList
+	case index.OpIsNull:
+		return kind == index.KindLabelList || kind == index.KindBitmap || kind == index.KindBTree
 	default:
 		return kind == index.KindBitmap || kind == index.KindBTree
 	}
@@ -182,7 +185,8 @@ func (t *Table) FilterIndex(column string, op index.Op) (exec.IndexInfo, index.M
 	return t.groups[best].info, match, true
 }
 
-// groupMatch is the weakest match of the group's segments; false where one of them does not answer.
+// groupMatch is the match of the group's segments together; false where one of them does not answer, or where some answers need a recheck
+// and others cannot tell NULL from FALSE.
 func (t *Table) groupMatch(g *indexGroup, op index.Op) (index.Match, bool) {
 	match := index.Exact
 	for _, info := range g.segments {
@@ -191,7 +195,7 @@ func (t *Table) groupMatch(g *indexGroup, op index.Op) (index.Match, bool) {
 			return 0, false
 		}
 		m, ok := seg.Answers(op)
-		if !ok {
+		if !ok || match != index.Exact && m != index.Exact && m != match {
 			return 0, false
 		}
 		match = max(match, m)
@@ -214,6 +218,10 @@ func (t *Table) segment(ctx context.Context, g *indexGroup, info storage.IndexIn
 		}
 		meta := t.meta(g, info)
 		opts := index.OpenOptions{Cache: t.catalog.opts.IndexCache, FragmentRows: t.fragmentRows}
+		var err error
+		if meta.Stale, err = filter.MayBeStale(ctx, t.snap, info); err != nil {
+			return nil, err
+		}
 		switch g.info.Kind {
 		case index.KindLabelList:
 			return labellist.Open(ctx, open, meta, opts)
