@@ -132,6 +132,11 @@ func (t Target) at(ctx context.Context, naming manifest.Naming, v uint64) (*vers
 func (t Target) commit(ctx context.Context, base *version, op operation, opts CommitOptions) (Committed, error) {
 	opts = opts.withDefaults()
 	for attempt := 0; ; attempt++ {
+		// Rows take time to write: what came meanwhile is looked at before the attempt, not only when it fails.
+		base, err := t.rebase(ctx, base, op)
+		if err != nil {
+			return Committed{}, err
+		}
 		n, content, err := t.prepare(base, op, opts.Now())
 		if err != nil {
 			return Committed{}, err
@@ -150,9 +155,6 @@ func (t Target) commit(ctx context.Context, base *version, op operation, opts Co
 		}
 		if attempt >= opts.Retries {
 			return Committed{}, errs.New(errs.ErrConflict, "version %d was committed by another writer first, after %d attempts", v, attempt+1)
-		}
-		if base, err = t.rebase(ctx, base, op); err != nil {
-			return Committed{}, err
 		}
 	}
 }
@@ -298,6 +300,9 @@ func (t Target) rebase(ctx context.Context, base *version, op operation) (*versi
 	for _, v := range all {
 		if v <= base.Version() {
 			continue
+		}
+		if v != at.Version()+1 { // cleaned up: what it changed cannot be known
+			return nil, errs.New(errs.ErrConflict, "version %d came first and is gone; run the statement again", at.Version()+1)
 		}
 		if at, err = t.at(ctx, naming, v); err != nil {
 			return nil, err

@@ -98,7 +98,9 @@ func searchBoth(t *testing.T, table *storage.Table, metric index.Metric) (segmen
 	var parts []vector.Part
 	var found [][]index.Hit
 	for _, info := range snap.Indices() {
-		open := func(ctx context.Context, name string) (object.File, error) { return snap.OpenIndexFile(ctx, info, name) }
+		open := func(ctx context.Context, name string) (object.File, error) {
+			return snap.OpenIndexFile(ctx, info, name)
+		}
 		s, err := vector.Open(ctx, open, index.Meta{Name: info.Name, UUID: info.UUID}, index.OpenOptions{})
 		if err != nil {
 			t.Fatal(err)

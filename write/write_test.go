@@ -384,12 +384,56 @@ func TestConflictsFollowTheTableOfTheFormat(t *testing.T) {
 	}
 }
 
-func TestRetriesEndInAConflict(t *testing.T) {
+// Versions that were cleaned up while rows were written cannot be checked, and their names must not be taken again.
+func TestACommitDoesNotJumpOverVersionsThatAreGone(t *testing.T) {
+	ctx := context.Background()
 	target := memoryTable(t)
 	mustCreate(t, target, CreateOptions{})
-	rows := &stream{rows: 1, batchRows: 1, before: func() { mustAppend(t, target, 1) }}
-	if _, err := Append(context.Background(), target, rows, AppendOptions{Commit: CommitOptions{Retries: -1}}); !errors.Is(err, errs.ErrConflict) {
+	rows := &stream{rows: 1, batchRows: 1, before: func() {
+		mustAppend(t, target, 1)
+		mustAppend(t, target, 1)
+		for v := uint64(1); v <= 2; v++ {
+			if err := target.Store.Delete(ctx, target.manifestPath(manifest.NamingV2, v)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}}
+	if _, err := Append(ctx, target, rows, AppendOptions{}); !errors.Is(err, errs.ErrConflict) {
 		t.Fatalf("got %v", err)
+	}
+	if v := latest(t, target); v.Version() != 3 {
+		t.Fatalf("version %d", v.Version())
+	}
+}
+
+// racing commits another version right before each Put of a manifest.
+type racing struct {
+	object.Store
+	race func()
+}
+
+func (r *racing) Put(ctx context.Context, path string, content []byte, ifAbsent bool) error {
+	if race := r.race; race != nil && ifAbsent {
+		r.race = nil
+		race()
+		r.race = race
+	}
+	return r.Store.Put(ctx, path, content, ifAbsent)
+}
+
+func TestRetriesEndInAConflict(t *testing.T) {
+	plain := memoryTable(t)
+	mustCreate(t, plain, CreateOptions{})
+	attempts := 0
+	store := &racing{Store: plain.Store}
+	store.race = func() { attempts++; mustAppend(t, plain, 1) }
+	for _, retries := range []int{-1, 3} {
+		attempts = 0
+		opts := AppendOptions{Commit: CommitOptions{Retries: retries}}
+		_, err := Append(context.Background(), Target{Store: store, Dir: plain.Dir}, &stream{rows: 1, batchRows: 1}, opts)
+		if !errors.Is(err, errs.ErrConflict) || attempts != max(retries, 0)+1 {
+			t.Fatalf("%d retries: %d attempts, %v", retries, attempts, err)
+		}
 	}
 }
 

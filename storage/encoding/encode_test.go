@@ -220,3 +220,31 @@ func TestRepetitionIndexAtChunkBorders(t *testing.T) {
 		t.Errorf("%d rows in all, want 4", total)
 	}
 }
+
+// Between calls a column keeps less than a page, however large the arrays are.
+func TestAColumnKeepsAtMostAPage(t *testing.T) {
+	const pageBytes = 50_000
+	arr := stringsOf(60_000, func(i int) string { return strings.Repeat("x", i%300) })
+	defer arr.Release()
+	c, err := NewColumnEncoder(arrow.Field{Name: "c", Type: arr.DataType()}, EncodeOptions{PageBytes: pageBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, rows := 0, uint64(0)
+	err = c.Append(context.Background(), arr, func(_ int, p *Page) error {
+		for _, b := range p.Buffers {
+			if len(b) > 4*pageBytes {
+				t.Fatalf("page of %d rows has a buffer of %d bytes", p.Rows, len(b))
+			}
+		}
+		pages++
+		rows += p.Rows
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept := c.leaves[0].sizeBytes(); kept >= pageBytes || pages < 100 || rows+uint64(c.leaves[0].rows) != 60_000 {
+		t.Fatalf("%d bytes kept after %d pages of %d rows", kept, pages, rows)
+	}
+}

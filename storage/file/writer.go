@@ -1,10 +1,12 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"runtime"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -93,8 +95,8 @@ func NewWriter(w object.Writer, s *schema.Schema, opts WriterOptions) (*Writer, 
 	enc := encoding.EncodeOptions{PageBytes: out.opts.PageBytes, V22: out.opts.Version == V22}
 	for _, f := range s.Fields {
 		for d := range f.All() {
-			if d.ID < 0 {
-				return nil, errs.New(errs.ErrInvalid, "column %q has no field id", d.Name)
+			if err := checkField(d); err != nil {
+				return nil, err
 			}
 		}
 		c, err := encoding.NewColumnEncoder(f.Arrow(), enc)
@@ -110,6 +112,22 @@ func NewWriter(w object.Writer, s *schema.Schema, opts WriterOptions) (*Writer, 
 		}
 	}
 	return out, nil
+}
+
+// checkField refuses fields whose metadata asks for a layout that readers then expect and that is not written.
+func checkField(f *schema.Field) error {
+	if f.ID < 0 {
+		return errs.New(errs.ErrInvalid, "column %q has no field id", f.Name)
+	}
+	for _, key := range []string{"lance-encoding:blob", "lance-encoding:packed", "packed"} {
+		if f.Metadata[key] == "true" {
+			return errs.New(errs.ErrUnsupported, "column %q: writing columns with %s", f.Name, key)
+		}
+	}
+	if f.Logical == "json" || strings.HasPrefix(f.Metadata["ARROW:extension:name"], "lance.blob") {
+		return errs.New(errs.ErrUnsupported, "column %q: writing columns of type %s", f.Name, cmp.Or(f.Metadata["ARROW:extension:name"], f.Logical))
+	}
+	return nil
 }
 
 // CheckWritable says whether files of that schema can be written. Errors: as NewWriter.

@@ -167,24 +167,26 @@ func TestRowsComeBackAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-func TestDrawnTablesComeBackAsTheyWereWritten(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		v := rapid.SampledFrom([]Version{V21, V22}).Draw(t, "version")
-		columns := rapid.SliceOfNDistinct(rapid.SampledFrom(testutil.Columns(v == V22)), 1, 3, func(f arrow.Field) string { return f.Name }).Draw(t, "columns")
-		maker := testutil.RowMaker{
-			R:         rand.New(rand.NewSource(rapid.Int64().Draw(t, "seed"))),
-			Nulls:     rapid.SampledFrom([]float64{0, 0.001, 0.3, 0.99}).Draw(t, "nulls"),
-			ItemNulls: rapid.SampledFrom([]float64{0, 0.01}).Draw(t, "item nulls"),
-			Distinct:  rapid.SampledFrom([]int{0, 0, 1, 5}).Draw(t, "distinct"),
-			Wide:      rapid.Bool().Draw(t, "wide"),
-		}
-		rows := rapid.IntRange(1, 2500).Draw(t, "rows")
-		want := maker.Batch(memory.DefaultAllocator, arrow.NewSchema(columns, nil), rows)
-		defer want.Release()
-		opts := WriterOptions{Version: v, PageBytes: rapid.SampledFrom([]int{0, 500, 20_000}).Draw(t, "page bytes")}
-		store := writeFile(t, want, int64(rapid.IntRange(1, rows).Draw(t, "step")), opts)
-		checkRoundTrip(t, maker.R, want, store)
-	})
+func TestDrawnTablesComeBackAsTheyWereWritten(t *testing.T) { rapid.Check(t, checkDrawnTable) }
+
+func FuzzDrawnTables(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkDrawnTable)) }
+
+func checkDrawnTable(t *rapid.T) {
+	v := rapid.SampledFrom([]Version{V21, V22}).Draw(t, "version")
+	columns := rapid.SliceOfNDistinct(rapid.SampledFrom(testutil.Columns(v == V22)), 1, 3, func(f arrow.Field) string { return f.Name }).Draw(t, "columns")
+	maker := testutil.RowMaker{
+		R:         rand.New(rand.NewSource(rapid.Int64().Draw(t, "seed"))),
+		Nulls:     rapid.SampledFrom([]float64{0, 0.001, 0.3, 0.99}).Draw(t, "nulls"),
+		ItemNulls: rapid.SampledFrom([]float64{0, 0.01}).Draw(t, "item nulls"),
+		Distinct:  rapid.SampledFrom([]int{0, 0, 1, 5}).Draw(t, "distinct"),
+		Wide:      rapid.Bool().Draw(t, "wide"),
+	}
+	rows := rapid.IntRange(1, 2500).Draw(t, "rows")
+	want := maker.Batch(memory.DefaultAllocator, arrow.NewSchema(columns, nil), rows)
+	defer want.Release()
+	opts := WriterOptions{Version: v, PageBytes: rapid.SampledFrom([]int{0, 500, 20_000}).Draw(t, "page bytes")}
+	store := writeFile(t, want, int64(rapid.IntRange(1, rows).Draw(t, "step")), opts)
+	checkRoundTrip(t, maker.R, want, store)
 }
 
 func TestSameRowsGiveTheSameFile(t *testing.T) {
@@ -357,6 +359,23 @@ func TestWriterRefusesWhatDoesNotFit(t *testing.T) {
 				t.Fatalf("an aborted file left %v", entries)
 			}
 		})
+	}
+}
+
+func TestLayoutsThatMetadataAsksForAreRefused(t *testing.T) {
+	large := arrow.BinaryTypes.LargeBinary
+	for _, md := range []map[string]string{
+		{"lance-encoding:blob": "true"}, {"lance-encoding:packed": "true"}, {"ARROW:extension:name": "lance.blob.v2"},
+		{"ARROW:extension:name": "lance.json"},
+	} {
+		field := arrow.Field{Name: "col", Type: large, Nullable: true, Metadata: arrow.MetadataFrom(md)}
+		s, err := schema.FromArrow(arrow.NewSchema([]arrow.Field{field}, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckWritable(s, V22); !errors.Is(err, errs.ErrUnsupported) || !strings.Contains(err.Error(), `"col"`) {
+			t.Errorf("%v: %v", md, err)
+		}
 	}
 }
 

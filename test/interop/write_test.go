@@ -196,6 +196,7 @@ func TestTheEngineGoesOnFromOurTable(t *testing.T) {
 				if info = eng.Info(path); len(info.Indices) != 3 {
 					t.Fatalf("our append lost indices: %+v", info.Indices)
 				}
+				CheckOurScan(t, eng, store, dir, "t.lance")
 				if plan := eng.Explain(Request{"path": path, "filter": "array_has(labels, 'value-1')"}); !strings.Contains(plan, "ScalarIndexQuery") {
 					t.Fatalf("the label index is not used:\n%s", plan)
 				}
@@ -210,6 +211,7 @@ func TestTheEngineGoesOnFromOurTable(t *testing.T) {
 					t.Fatalf("%d rows of our later appends, want 600", got)
 				}
 				checkRowIDs(t, eng, path, stable)
+				CheckOurScan(t, eng, store, dir, "t.lance")
 			})
 		}
 	}
