@@ -77,6 +77,7 @@ func table() map[string]*function {
 func families() [][]function {
 	return [][]function{
 		compareFunctions(), logicFunctions(), caseFunctions(), arithmeticFunctions(), inFunctions(), patternFunctions(), stringFunctions(), mathFunctions(), dateFunctions(),
+		listFunctions(), jsonFunctions(), vectorFunctions(),
 	}
 }
 

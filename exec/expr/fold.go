@@ -59,7 +59,9 @@ func foldCall(c *Call, env *Env) (Expr, error) {
 // retype resolves a comparison anew once its other side became a constant, so that the constant is converted to the column's type.
 func retype(c *Call) (Expr, error) {
 	switch c.Func {
-	case "=", "<>", "<", "<=", ">", ">=", "<=>", "array_has", "array_has_any", "array_has_all":
+	case "=", "<>", "<", "<=", ">", ">=", "<=>", "array_has", "array_has_any", "array_has_all",
+		"l2_distance", "l2sq_distance", "cosine_distance", "dot_distance", "hamming_distance", "cosine_similarity", "inner_product",
+		"vec_distance", "vec_distance_l2_squared", "vec_distance_euclidean", "vec_distance_cosine", "approx_l2_distance", "approx_cosine_similarity":
 		for _, a := range c.Args {
 			if _, ok := a.(*Literal); ok {
 				return NewCall(c.Func, c.Args...)
