@@ -75,6 +75,7 @@ func stringFunctions() []function { //nolint:funlen // a flat table
 		{name: "soundex", min: 1, max: 1, resolve: string1(soundex)},
 		{name: "starts_with", min: 2, max: 2, resolve: fixed(typeBool(), edge(bytes.HasPrefix), str)},
 		{name: "ends_with", min: 2, max: 2, resolve: fixed(typeBool(), edge(bytes.HasSuffix), str)},
+		{name: "binary", min: 1, max: 1, resolve: castFunction(typeBinary())},
 		{name: "contains", min: 2, max: 2, resolve: fixed(typeBool(), edge(bytes.Contains), str)},
 	}
 }

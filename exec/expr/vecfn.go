@@ -67,7 +67,7 @@ func resolveMySQLDistance(r *request) (impl, error) {
 	case "COSINE":
 		return rewriteTo("cosine_distance", r.args[0], r.args[1])
 	case "DOT":
-		return rewriteTo("inner_product", r.args[0], r.args[1])
+		return rewriteTo("dot_distance", r.args[0], r.args[1])
 	}
 	return impl{}, errs.New(errs.ErrInvalid, "distance: '%s' is no metric; use 'EUCLIDEAN', 'COSINE' or 'DOT'", literalText(lit))
 }
