@@ -3,6 +3,7 @@ package index_test
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
@@ -59,6 +60,36 @@ func TestIndicesOfTheReferenceEngineGiveItsAnswers(t *testing.T) {
 				t.Error("no index was asked")
 			}
 		})
+	}
+}
+
+func TestSegmentsOfAnOldEngine(t *testing.T) {
+	path := filepath.Join("testdata", "core1.lance")
+	d := segtest.OpenDataset(t, path)
+	labels := d.Segments["labels"]
+	if len(labels) != 1 {
+		t.Fatalf("%d label segments", len(labels))
+	}
+	if match, ok := labels[0].Answers(index.OpHas); !ok || match != index.TrueOnly {
+		t.Errorf("labels: match %d, %t", match, ok)
+	}
+	if _, ok := index.Answers(labels[0], index.OpIsNull); ok {
+		t.Error("labels: IS NULL is answered without the NULL lists")
+	}
+	asked := 0
+	queries := testutil.LoadExpected(t, path).Queries
+	for _, q := range queries {
+		var want []string
+		if err := json.Unmarshal(q.Result, &want); err != nil {
+			t.Fatal(err)
+		}
+		w := segtest.ParseWhere(t, q.Where)
+		if got := d.IDs(d.Lookup(t, w, &asked).True); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", q.Where, got, want)
+		}
+	}
+	if asked != len(queries) {
+		t.Errorf("%d of %d questions went to an index", asked, len(queries))
 	}
 }
 

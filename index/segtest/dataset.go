@@ -295,8 +295,11 @@ func (d *Dataset) Lookup(tb TB, w Where, asked *int) index.Truth {
 		}
 		covered := roaring.And(s.Meta().Covers, open)
 		truth, match := d.evaluate(tb, s, p, covered)
-		if match == index.AtMost {
+		switch match {
+		case index.AtMost:
 			truth = d.Scan(tb, w, rowset.Or(truth.True, truth.Null))
+		case index.TrueOnly:
+			truth.Null = d.Scan(tb, w, d.Live.OnlyUppers(covered)).Null
 		}
 		out = index.Truth{True: rowset.Union(out.True, truth.True), Null: rowset.Union(out.Null, truth.Null)}
 		open.AndNot(covered)
@@ -313,8 +316,8 @@ func (d *Dataset) evaluate(tb TB, s index.FilterSegment, p index.Predicate, cove
 		tb.Fatal(err)
 	}
 	truth, match, err := index.Evaluate(context.Background(), s, p, universe)
-	if err != nil || match == index.TrueOnly {
-		tb.Fatalf("%s: %v %v", s.Meta().Name, match, err)
+	if err != nil {
+		tb.Fatalf("%s: %v", s.Meta().Name, err)
 	}
 	for _, set := range []**rowset.Set{&truth.True, &truth.Null} {
 		if *set, err = d.Snapshot.Resolve(context.Background(), *set); err != nil {
