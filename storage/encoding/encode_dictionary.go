@@ -25,7 +25,7 @@ func (b *leafBuilder) dictionaryValues() chunkValues {
 		from = to
 		at, ok := seen[string(value)]
 		if !ok {
-			if len(seen) >= limit {
+			if len(seen) >= limit || 4*len(seen) > 3*len(indices)+2048 { // nearly every value is new: do not look further
 				return nil
 			}
 			at = uint32(len(seen))

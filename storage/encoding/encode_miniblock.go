@@ -17,6 +17,7 @@ const (
 func (b *leafBuilder) encodeMiniBlock(lv pageLevels, opts EncodeOptions) (*Page, error) {
 	vals := b.chunkValues(opts)
 	w := chunkWriter{lv: lv, vals: vals, v22: opts.V22}
+	w.chunks = make([]byte, 0, len(b.data)+4*len(b.ends)+lv.entries/2+4096) // about the size of plain values, so that it grows seldom
 	if err := w.run(b.slots); err != nil {
 		return nil, err
 	}

@@ -75,7 +75,8 @@ def do_file(r):
 
 def do_create(r):
     ds = lance.write_dataset(read_rows(r["in"]), r["path"], mode=r.get("mode", "create"), max_rows_per_file=r.get("max_rows_per_file", 1 << 20),
-                             data_storage_version=r.get("data_storage_version"), enable_stable_row_ids=r.get("stable_row_ids", False))
+                             data_storage_version=r.get("data_storage_version"), enable_stable_row_ids=r.get("stable_row_ids", False),
+                             enable_v2_manifest_paths=not r.get("names_v1", False))
     return {"version": ds.version}
 
 
@@ -92,6 +93,30 @@ def do_delete(r):
 def do_update(r):
     ds = open_dataset(r)
     ds.update(r["values"], where=r.get("filter"))
+    return {"version": ds.version}
+
+
+def do_add_columns(r):
+    ds = open_dataset(r)
+    ds.add_columns(r["values"])
+    return {"version": ds.version}
+
+
+def do_drop_columns(r):
+    ds = open_dataset(r)
+    ds.drop_columns(r["columns"])
+    return {"version": ds.version}
+
+
+def do_rename(r):
+    ds = open_dataset(r)
+    ds.alter_columns({"path": r["column"], "name": r["to"]})
+    return {"version": ds.version}
+
+
+def do_config(r):
+    ds = open_dataset(r)
+    ds.update_config(r["values"])
     return {"version": ds.version}
 
 

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/file"
 	"github.com/lakesql/lakesql/storage/object"
@@ -117,5 +118,57 @@ func TestTheEngineReadsLargeValues(t *testing.T) {
 		}
 		checkAnswers(t, eng, filepath.Join(dir, name), want)
 		CheckOurScan(t, eng, store, dir, name)
+	}
+}
+
+// The engine makes a table and changes its columns and rows; we append and index; the engine and we read the same.
+func TestWeGoOnFromTheEnginesTable(t *testing.T) {
+	eng := StartPython(t)
+	for _, c := range []struct {
+		name   string
+		create Request
+	}{
+		{"version 2.2", Request{"data_storage_version": "2.2"}},
+		{"version 2.1 with stable ids", Request{"data_storage_version": "2.1", "stable_row_ids": true}},
+		{"version 2.2 with old manifest names", Request{"data_storage_version": "2.2", "names_v1": true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store, dir := local(t)
+			target, path := write.Target{Store: store, Dir: "t.lance"}, filepath.Join(dir, "t.lance")
+			r := Request{"path": path, "in": eng.Send(people(2000, 0)), "max_rows_per_file": 600}
+			for k, v := range c.create {
+				r[k] = v
+			}
+			eng.Do("create", r, nil)
+			eng.Do("create_index", Request{"path": path, "column": "labels", "kind": "LABEL_LIST"}, nil)
+			eng.Do("add_columns", Request{"path": path, "values": map[string]string{"twice": "id * 2"}}, nil)
+			eng.Do("drop_columns", Request{"path": path, "columns": []string{"v"}}, nil)
+			eng.Do("rename", Request{"path": path, "column": "name", "to": "called"}, nil)
+			eng.Do("delete", Request{"path": path, "filter": "id % 7 = 1"}, nil)
+			eng.Do("config", Request{"path": path, "values": map[string]string{"owner": "us"}}, nil)
+
+			more := people(500, 2000)
+			s := arrow.NewSchema([]arrow.Field{
+				more.Schema().Field(0), {Name: "called", Type: arrow.BinaryTypes.String, Nullable: true}, more.Schema().Field(2),
+				{Name: "twice", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+			}, nil)
+			rows := array.NewRecordBatch(s, []arrow.Array{more.Column(0), more.Column(1), more.Column(2), more.Column(0)}, 500)
+			appendRows(t, target, rows, write.AppendOptions{})
+			buildIndex(t, target, "labels", index.KindLabelList, write.FilterIndexOptions{Extend: true})
+			buildIndex(t, target, "called", index.KindBitmap, write.FilterIndexOptions{})
+
+			CheckOurScan(t, eng, store, dir, "t.lance")
+			CheckIndexUse(t, eng, path, "labels_idx", []string{"array_has(labels, 'value-1')", "NOT array_has(labels, 'value-1')"})
+			CheckIndexUse(t, eng, path, "called_idx", []string{"called = 'value-1'", "called IS NULL"})
+			if got := count(t, eng, path, "twice >= 0"); got != 2000-286+500 {
+				t.Fatalf("%d rows with the added column", got)
+			}
+			eng.Do("compact", Request{"path": path}, nil)
+			eng.Do("optimize_indices", Request{"path": path}, nil)
+			appendRows(t, target, rows, write.AppendOptions{})
+			CheckOurScan(t, eng, store, dir, "t.lance")
+			CheckIndexUse(t, eng, path, "labels_idx", []string{"array_has(labels, 'value-1')"})
+			checkRowIDs(t, eng, path, c.create["stable_row_ids"] == true)
+		})
 	}
 }
