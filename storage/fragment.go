@@ -143,6 +143,15 @@ func (f *Fragment) open(ctx context.Context, i int) (*openFile, error) {
 	return o, nil
 }
 
+// OpenFile returns the reader of data file i of Proto().Files. Errors: ErrUnsupported naming file and version, ErrCorrupt, ErrIO.
+func (f *Fragment) OpenFile(ctx context.Context, i int) (*file.Reader, error) {
+	o, err := f.open(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	return o.Reader, nil
+}
+
 // openSized saves a request where the manifest knows the size.
 func openSized(ctx context.Context, store object.Store, path string, sizeBytes uint64) (object.File, error) {
 	if sized, ok := store.(object.SizedOpener); ok && sizeBytes > 0 && sizeBytes < math.MaxInt64 {

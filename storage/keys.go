@@ -52,7 +52,7 @@ func (s *Snapshot) buildIDs(ctx context.Context) (*idIndex, error) {
 	g, gctx := spawn.WithContext(ctx, s.table.opts.ReadParallelism)
 	for i, f := range s.fragments {
 		g.Go("read row ids", func() (err error) {
-			sequences[i], err = f.readIDs(gctx)
+			sequences[i], err = f.RowIDs(gctx)
 			return err
 		})
 	}
@@ -83,7 +83,8 @@ func (s *Snapshot) buildIDs(ctx context.Context) (*idIndex, error) {
 // externalIDsMax bounds the part of a file that holds row ids.
 const externalIDsMax = 1 << 34
 
-func (f *Fragment) readIDs(ctx context.Context) (*manifest.RowIDs, error) {
+// RowIDs reads the fragment's row ids, in tables that have them. Errors: ErrCorrupt, ErrIO.
+func (f *Fragment) RowIDs(ctx context.Context) (*manifest.RowIDs, error) {
 	s := f.snapshot
 	b, path := f.pb.GetInlineRowIds(), s.file.Path
 	if ext := f.pb.GetExternalRowIds(); ext != nil {
