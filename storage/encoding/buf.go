@@ -75,8 +75,6 @@ type bitmap struct {
 	zeros int
 }
 
-func (b *bitmap) allOnes() bool { return b.zeros == 0 && b.words.buf == nil }
-
 // put appends the k low bits of word, 1 <= k <= 64; the bits above must be zero.
 func (b *bitmap) put(word uint64, k int) {
 	if b.words.buf == nil {
@@ -96,6 +94,15 @@ func (b *bitmap) put(word uint64, k int) {
 	}
 	b.n += k
 	b.zeros += k - bits.OnesCount64(word)
+}
+
+// appendWord is put, but ones stay without memory while they can.
+func (b *bitmap) appendWord(word uint64, k int) {
+	if word == lowMask(k) {
+		b.appendOnes(k)
+		return
+	}
+	b.put(word, k)
 }
 
 // materialize gives memory to the ones appended so far.
@@ -132,13 +139,25 @@ func (b *bitmap) fill(word uint64, n int) {
 
 // appendBits appends the bits [from, from+n) of src; src must hold them.
 func (b *bitmap) appendBits(src []byte, from, n int) {
+	if n >= 256 && from&7 == 0 && b.n&63 == 0 { // whole words, as they are
+		words := n / 64
+		if b.words.buf == nil && b.n > 0 {
+			b.materialize()
+		}
+		out := b.words.tail(8 * words)
+		copy(out, src[from/8:])
+		ones := 0
+		for _, w := range cast[uint64](out) {
+			ones += bits.OnesCount64(w)
+		}
+		b.words.n += 8 * words
+		b.n += 64 * words
+		b.zeros += 64*words - ones
+		from, n = from+64*words, n-64*words
+	}
 	for n > 0 {
 		k := min(n, 64)
-		if w := loadBits(src, from, k); w == lowMask(k) {
-			b.appendOnes(k)
-		} else {
-			b.put(w, k)
-		}
+		b.appendWord(loadBits(src, from, k), k)
 		from, n = from+k, n-k
 	}
 }
@@ -161,36 +180,30 @@ func loadBits(src []byte, from, k int) uint64 {
 	return w
 }
 
-// appendAtMost appends one bit a level: 1 where the level is at most limit.
+// appendAtMost appends one bit a level: 1 where the level is at most limit. Four levels are compared at a time: adding 0x7fff-limit
+// carries into the top bit of those that exceed it.
 func (b *bitmap) appendAtMost(levels []uint16, limit uint16) {
-	lim := uint32(limit) + 1
+	const tops = 0x8000800080008000
+	add := uint64(0x7fff-limit&0x7fff) * 0x0001000100010001
 	for len(levels) >= 64 {
 		var w uint64
-		chunk := levels[:64]
-		for j := 0; j < 64; j += 4 {
-			m := (uint32(chunk[j])-lim)>>31 | (uint32(chunk[j+1])-lim)>>31<<1 |
-				(uint32(chunk[j+2])-lim)>>31<<2 | (uint32(chunk[j+3])-lim)>>31<<3
-			w |= uint64(m) << j
+		four := (*[16]uint64)(unsafe.Pointer(unsafe.SliceData(levels)))
+		for j, x := range four {
+			within := ^((x &^ tops) + add | x) & tops >> 15
+			w |= within * 0x1000200040008000 >> 60 << (4 * j)
 		}
-		if w == ^uint64(0) {
-			b.appendOnes(64)
-		} else {
-			b.put(w, 64)
-		}
+		b.appendWord(w, 64)
 		levels = levels[64:]
 	}
 	if len(levels) == 0 {
 		return
 	}
 	var w uint64
+	lim := uint32(limit) + 1
 	for j, l := range levels {
 		w |= uint64((uint32(l)-lim)>>31) << j
 	}
-	if w == lowMask(len(levels)) {
-		b.appendOnes(len(levels))
-	} else {
-		b.put(w, len(levels))
-	}
+	b.appendWord(w, len(levels))
 }
 
 func (b *bitmap) get(i int) bool {

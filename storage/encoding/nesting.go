@@ -251,7 +251,7 @@ func (l *Layer) appendSlots(p pageLayer, rep, def []uint16, div int) int {
 	for j, r := range rep {
 		d := uint32(def[j])
 		slot := uint32(first-int32(r)) >> 31 & ((d - exists) >> 31)
-		acc |= uint64(slot&((d-valid)>>31)) << k
+		acc |= uint64(slot&((d-valid)>>31)) << (k & 63)
 		k += int(slot)
 		if k == 64 {
 			l.valid.appendWord(acc, 64)
@@ -265,15 +265,6 @@ func (l *Layer) appendSlots(p pageLayer, rep, def []uint16, div int) int {
 	}
 	l.N += n
 	return n
-}
-
-// appendWord is put, but ones stay without memory while they can.
-func (b *bitmap) appendWord(word uint64, k int) {
-	if word == lowMask(k) {
-		b.appendOnes(k)
-		return
-	}
-	b.put(word, k)
 }
 
 // appendSparseSlots is appendSlots where the first of div entries speaks for the value.
@@ -343,7 +334,7 @@ func listStarts[O int32 | int64](dst []O, valid *bitmap, p pageLayer, rep, def [
 		dst[n] = items
 		n += int(list)
 		items += O(uint32(first-1-int32(r)) >> 31 & has)
-		acc |= uint64(list&(has|((d^empty)-1)>>31)) << k
+		acc |= uint64(list&(has|((d^empty)-1)>>31)) << (k & 63)
 		k += int(list)
 		if k == 64 {
 			valid.appendWord(acc, 64)
