@@ -3,6 +3,7 @@ package exec
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"math"
 	"unsafe"
 
@@ -35,8 +36,17 @@ type accumulator interface {
 	close()
 }
 
+// setMerger is a state that unites large sets on several goroutines.
+type setMerger interface {
+	// mergeAll is merge for all groups of all srcs at once: group g of srcs[i] is group to[i][g]. The state takes no more updates then.
+	mergeAll(ctx context.Context, env *Env, srcs []accumulator, to [][]uint32) error
+}
+
 // newAccumulator picks the state for an aggregate.
 func newAccumulator(env *Env, res *mem.Reservation, a AggSpec) (accumulator, error) { //nolint:funlen // a flat switch
+	if a.Distinct && a.Func == AggCount && len(a.Args) == 1 && isWordKey(plainType(a.Args[0].Type())) {
+		return newPairsAcc(res)
+	}
 	if a.Distinct && (a.Func == AggCount || a.Func == AggSum || a.Func == AggAvg) {
 		return newDistinctAcc(env, res, a)
 	}

@@ -95,6 +95,18 @@ func NewHashAggregate(input Plan, keys []expr.Expr, keyNames []string, aggs []Ag
 		counts := a.Func == AggCount || a.Func == AggCountStar
 		fields = append(fields, arrow.Field{Name: a.Name, Type: aggs[i].Type, Nullable: !counts})
 	}
+	lists := [][]expr.Expr{keys}
+	for _, a := range aggs {
+		lists = append(lists, a.Args)
+	}
+	input, lists, err := narrowInput(input, lists...)
+	if err != nil {
+		return nil, err
+	}
+	keys = lists[0]
+	for i := range aggs {
+		aggs[i].Args = lists[i+1]
+	}
 	return &HashAggregate{Input: input, Keys: keys, KeyNames: keyNames, Aggs: aggs, out: arrow.NewSchema(fields, nil)}, nil
 }
 

@@ -186,11 +186,10 @@ func (s *aggState) merge(ctx context.Context) ([]*aggTable, error) {
 	return s.mergeParts(ctx, tables)
 }
 
+// mergeInto merges tables of few groups into dst.
 func (s *aggState) mergeInto(ctx context.Context, dst *aggTable, rest []*aggTable) error {
-	for _, src := range rest {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	all, to := make([][]uint32, len(rest)), make([][]uint32, len(rest))
+	for i, src := range rest {
 		if err := src.seal(); err != nil {
 			return err
 		}
@@ -198,15 +197,37 @@ func (s *aggState) mergeInto(ctx context.Context, dst *aggTable, rest []*aggTabl
 		if err != nil {
 			return err
 		}
-		all := make([]uint32, src.count())
-		for i := range all {
-			all[i] = uint32(i)
+		all[i], to[i] = make([]uint32, src.count()), make([]uint32, src.count())
+		for g := range all[i] {
+			all[i][g] = uint32(g)
 		}
-		err = dst.absorb(src, keys, all)
+		err = dst.groups.assign(keys, src.count(), to[i])
 		releaseArrays(keys)
 		if err != nil {
 			return err
 		}
+	}
+	for a, acc := range dst.accs {
+		if err := acc.resize(dst.groups.count()); err != nil {
+			return err
+		}
+		srcs := make([]accumulator, len(rest))
+		for i, src := range rest {
+			srcs[i] = src.accs[a]
+		}
+		if m, ok := acc.(setMerger); ok {
+			if err := m.mergeAll(ctx, s.env, srcs, to); err != nil {
+				return err
+			}
+			continue
+		}
+		for i, src := range srcs {
+			if err := acc.merge(src, all[i], to[i]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, src := range rest {
 		src.close()
 	}
 	return nil
@@ -230,7 +251,11 @@ func (s *aggState) mergeParts(ctx context.Context, tables []*aggTable) ([]*aggTa
 		if err := t.res.Grow(int64(t.count()) * 12); err != nil {
 			return err
 		}
-		for id, h := range t.groups.hashes(make([]uint64, 0, t.count())) {
+		hashes, err := t.groups.hashes(make([]uint64, 0, t.count()))
+		if err != nil {
+			return err
+		}
+		for id, h := range hashes {
 			p := h & (parts - 1) // tables use the top bits for their slots
 			lists[i][p] = append(lists[i][p], uint32(id))
 		}

@@ -113,7 +113,9 @@ func (g *denseGrouper) find(s *findScratch, cols []arrow.Array, n int, ids []uin
 
 func (g *denseGrouper) count() int { return g.n }
 
-func (g *denseGrouper) hashes(out []uint64) []uint64 { return out }
+func (g *denseGrouper) hashes([]uint64) ([]uint64, error) {
+	return nil, errs.New(errs.ErrInternal, "a dense table keeps no keys")
+}
 
 func (g *denseGrouper) keys(memory.Allocator, int, int) ([]arrow.Array, error) {
 	return nil, errs.New(errs.ErrInternal, "a dense table keeps no keys")

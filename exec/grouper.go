@@ -8,7 +8,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
-	"github.com/lakesql/lakesql/exec/expr"
 	"github.com/lakesql/lakesql/internal/mem"
 )
 
@@ -20,7 +19,7 @@ type grouper interface {
 	find(s *findScratch, cols []arrow.Array, n int, ids []uint32) error
 	count() int
 	// hashes appends the hash of each group's key.
-	hashes(out []uint64) []uint64
+	hashes(out []uint64) ([]uint64, error)
 	// keys builds the key columns of groups from to to-1.
 	keys(alloc memory.Allocator, from, to int) ([]arrow.Array, error)
 	close()
@@ -40,6 +39,9 @@ func newGrouper(alloc memory.Allocator, res *mem.Reservation, types []arrow.Data
 	if len(types) == 1 && isWordKey(types[0]) {
 		t, err := newWordTable(res)
 		return &wordGrouper{table: t, typ: types[0]}, err
+	}
+	if keepKeys && canCode(types) {
+		return newCodedGrouper(alloc, res, types)
 	}
 	t, err := newBytesTable(res)
 	if err != nil {
@@ -83,7 +85,9 @@ func (g *oneGroup) count() int {
 	return 0
 }
 
-func (g *oneGroup) hashes(out []uint64) []uint64 { return append(out, make([]uint64, g.count())...) }
+func (g *oneGroup) hashes(out []uint64) ([]uint64, error) {
+	return append(out, make([]uint64, g.count())...), nil
+}
 
 func (g *oneGroup) keys(memory.Allocator, int, int) ([]arrow.Array, error) { return nil, nil }
 
@@ -122,11 +126,11 @@ func (g *wordGrouper) find(s *findScratch, cols []arrow.Array, n int, ids []uint
 
 func (g *wordGrouper) count() int { return g.table.count() }
 
-func (g *wordGrouper) hashes(out []uint64) []uint64 {
+func (g *wordGrouper) hashes(out []uint64) ([]uint64, error) {
 	for _, w := range g.table.words {
 		out = append(out, hashWord(w))
 	}
-	return out
+	return out, nil
 }
 
 func (g *wordGrouper) keys(alloc memory.Allocator, from, to int) ([]arrow.Array, error) {
@@ -238,11 +242,11 @@ func (g *stringGrouper) find(_ *findScratch, cols []arrow.Array, _ int, ids []ui
 
 func (g *stringGrouper) count() int { return g.table.count() }
 
-func (g *stringGrouper) hashes(out []uint64) []uint64 {
+func (g *stringGrouper) hashes(out []uint64) ([]uint64, error) {
 	for id := range g.table.count() {
 		out = append(out, g.table.hash(id))
 	}
-	return out
+	return out, nil
 }
 
 func (g *stringGrouper) keys(alloc memory.Allocator, from, to int) ([]arrow.Array, error) {
@@ -326,11 +330,11 @@ func (g *rowGrouper) find(s *findScratch, cols []arrow.Array, n int, ids []uint3
 
 func (g *rowGrouper) count() int { return g.table.count() }
 
-func (g *rowGrouper) hashes(out []uint64) []uint64 {
+func (g *rowGrouper) hashes(out []uint64) ([]uint64, error) {
 	for id := range g.table.count() {
 		out = append(out, g.table.hash(id))
 	}
-	return out
+	return out, nil
 }
 
 func (g *rowGrouper) keys(alloc memory.Allocator, from, to int) ([]arrow.Array, error) {
@@ -364,18 +368,4 @@ func (g *rowGrouper) close() {
 		releaseArrays(c)
 	}
 	g.chunks = nil
-}
-
-// takeKeys builds the key columns of the given groups.
-func takeKeys(alloc memory.Allocator, all []arrow.Array, ids []int32) ([]arrow.Array, error) {
-	out := make([]arrow.Array, 0, len(all))
-	for _, a := range all {
-		t, err := expr.TakeArray(alloc, a, ids)
-		if err != nil {
-			releaseArrays(out)
-			return nil, err
-		}
-		out = append(out, t)
-	}
-	return out, nil
 }

@@ -39,6 +39,7 @@ type JoinSpec struct {
 	NullSafe            []bool      // by key: NULL equals NULL (<=>); nil = all false
 	Residual            expr.Expr   // over the left columns, then the right columns; nil = none
 	BuildLeft           bool        // hash the left side and stream the right one; for inner, left, full, semi and anti
+	Output              []int       // the columns wanted, by position in the whole output; nil = all
 }
 
 // HashJoin hashes one side (the right one unless BuildLeft) and streams the other. It outputs the left columns, then the right columns.
@@ -67,22 +68,60 @@ func NewHashJoin(spec JoinSpec) (*HashJoin, error) {
 		}
 	}
 	p := &HashJoin{Spec: spec}
+	whole := both
 	switch spec.Kind {
 	case JoinInner:
-		p.out = both
+		whole = both
 	case JoinLeft, JoinSingle, JoinFull:
-		p.out = arrow.NewSchema(slices.Concat(asNullable(left, spec.Kind == JoinFull), asNullable(right, true)), nil)
+		whole = arrow.NewSchema(slices.Concat(asNullable(left, spec.Kind == JoinFull), asNullable(right, true)), nil)
 	case JoinSemi, JoinAnti, JoinNullAwareAnti:
-		p.out = spec.Left.Schema()
+		whole = spec.Left.Schema()
 	case JoinMark:
-		p.out = arrow.NewSchema(append(slices.Clone(left), arrow.Field{Name: "mark", Type: arrow.FixedWidthTypes.Boolean, Nullable: true}), nil)
+		whole = arrow.NewSchema(append(slices.Clone(left), arrow.Field{Name: "mark", Type: arrow.FixedWidthTypes.Boolean, Nullable: true}), nil)
 	default:
 		return nil, errs.New(errs.ErrInternal, "join of kind %q", spec.Kind)
 	}
 	if spec.BuildLeft && (spec.Kind == JoinNullAwareAnti || spec.Kind == JoinMark || spec.Kind == JoinSingle) {
 		return nil, errs.New(errs.ErrInternal, "a %s join cannot build on the left", spec.Kind)
 	}
+	p.out = whole
+	if spec.Output != nil {
+		fields := make([]arrow.Field, len(spec.Output))
+		for i, c := range spec.Output {
+			if c < 0 || c >= whole.NumFields() {
+				return nil, errs.New(errs.ErrInternal, "join: output column %d of %d", c, whole.NumFields())
+			}
+			fields[i] = whole.Field(c)
+		}
+		p.out = arrow.NewSchema(fields, nil)
+	}
 	return p, nil
+}
+
+// sources says for each output column which side it comes from; for a join that outputs no pairs, a column behind the left ones is the mark.
+func (p *HashJoin) sources() []joinColumn {
+	wanted := p.Spec.Output
+	if wanted == nil {
+		wanted = make([]int, p.out.NumFields())
+		for i := range wanted {
+			wanted[i] = i
+		}
+	}
+	left := p.Spec.Left.Schema().NumFields()
+	out := make([]joinColumn, len(wanted))
+	for i, c := range wanted {
+		out[i] = joinColumn{build: p.Spec.BuildLeft, column: c}
+		if c >= left {
+			out[i] = joinColumn{build: !p.Spec.BuildLeft, column: c - left, mark: p.Spec.Kind == JoinMark}
+		}
+	}
+	return out
+}
+
+type joinColumn struct {
+	build  bool // of the build side
+	mark   bool
+	column int
 }
 
 func (s *JoinSpec) checkKeys() error {
@@ -160,6 +199,9 @@ func (p *HashJoin) Describe() Description {
 
 // TraceColumn implements Traceable: rows of the streamed side go in and out one by one, unless rows of it appear that have no match on the other.
 func (p *HashJoin) TraceColumn(i int) (Plan, int) {
+	if p.Spec.Output != nil {
+		i = p.Spec.Output[i]
+	}
 	left := p.Spec.Left.Schema().NumFields()
 	switch p.Spec.Kind {
 	case JoinInner:
@@ -228,7 +270,7 @@ func (p *HashJoin) OpenWorkers(_ context.Context, env *Env, n int) ([]Operator, 
 	s.probing.Store(int32(n))
 	ops := make([]Operator, n)
 	for i := range ops {
-		ops[i] = &join{state: s, worker: i}
+		ops[i] = &join{state: s, worker: i, sources: p.sources()}
 	}
 	return ops, nil
 }

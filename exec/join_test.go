@@ -325,3 +325,30 @@ func TestJoinKeysNeedOneType(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
+
+// A projection or an aggregate above joins makes them gather only what is used; the answer stays.
+func TestJoinsGatherOnlyWhatIsUsed(t *testing.T) {
+	everyConfig(t, func(t *testing.T, env *Env) {
+		r := rand.New(rand.NewPCG(9, 9))
+		b := randomBatch(r, env.Alloc, 60, 20, arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int64)
+		defer b.Release()
+		src := &source{batch: b}
+		for _, kind := range allKinds {
+			lower := must(NewHashJoin(JoinSpec{Kind: JoinLeft, Left: src, Right: src, LeftKeys: []expr.Expr{col(src, "c0")}, RightKeys: []expr.Expr{col(src, "c2")}}))(t)
+			at := func(i int) *expr.Column {
+				return &expr.Column{ID: i, Name: fmt.Sprint("x", i), T: lower.Schema().Field(i % 6).Type}
+			}
+			upper := must(NewHashJoin(JoinSpec{Kind: kind, Left: lower, Right: src, LeftKeys: []expr.Expr{at(5)}, RightKeys: []expr.Expr{col(src, "c0")},
+				Residual: call(t, "<", at(2), &expr.Column{ID: 8, Name: "y", T: arrow.PrimitiveTypes.Int64})}))(t)
+			filtered := must(NewFilter(upper, call(t, ">", at(3), lit(-4))))(t)
+			last := filtered.Schema().NumFields() - 1
+			exprs := []expr.Expr{at(4), &expr.Column{ID: last, Name: "last", T: filtered.Schema().Field(last).Type}, at(3)}
+			p := must(NewProject(filtered, []string{"a", "b", "c"}, exprs))(t)
+			if got := p.Input.Schema().NumFields(); got != 3 {
+				t.Fatalf("%s: the join gathers %d columns, want 3", kind, got)
+			}
+			want := rowsOf(t, env, &Project{Input: filtered, Names: p.Names, Exprs: exprs, out: p.out})
+			sameRows(t, rowsOf(t, env, p), want, false)
+		}
+	})
+}

@@ -208,10 +208,7 @@ func (j *join) markBatch() (arrow.RecordBatch, error) {
 			b.Append(t == isTrue)
 		}
 	}
-	cols := make([]arrow.Array, 0, j.batch.NumCols()+1)
-	for _, c := range j.batch.Columns() {
-		c.Retain()
-		cols = append(cols, c)
-	}
-	return newBatch(j.state.plan.out, append(cols, b.NewArray()), len(truth)), nil
+	mark := b.NewArray()
+	defer mark.Release()
+	return j.output(true, len(truth), mark)
 }

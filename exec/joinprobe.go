@@ -18,13 +18,14 @@ type join struct {
 	worker int
 	closed bool
 
-	table *joinBuild // nil until the first Next
-	input Operator   // nil where this worker has no share
-	eval  *evaluator // keys of the probe side
-	resid *residual  // nil = none
-	find  findScratch
-	ids   []uint32 // group of each row of batch
-	keys  []arrow.Array
+	sources []joinColumn
+	table   *joinBuild // nil until the first Next
+	input   Operator   // nil where this worker has no share
+	eval    *evaluator // keys of the probe side
+	resid   *residual  // nil = none
+	find    findScratch
+	ids     []uint32 // group of each row of batch
+	keys    []arrow.Array
 
 	batch   arrow.RecordBatch // being probed; nil = none
 	row     int               // its next row
@@ -251,41 +252,35 @@ func (j *join) note(spec *JoinSpec) error {
 	return nil
 }
 
-// pairBatch builds the output of the pairs.
+// pairBatch builds the output of the pairs; whole says that they are each row of the batch once, in order.
 func (j *join) pairBatch(whole bool) (arrow.RecordBatch, error) {
-	alloc, schema := j.state.env.Alloc, j.state.plan.out
-	cols := make([]arrow.Array, 0, schema.NumFields())
+	return j.output(whole && len(j.probes) == len(j.ids), len(j.probes), nil)
+}
+
+// output gathers the output columns of n rows: of the probe side those at probes (all of the batch where whole), of the build side those at builds.
+func (j *join) output(whole bool, n int, mark arrow.Array) (arrow.RecordBatch, error) {
+	cols := make([]arrow.Array, 0, len(j.sources))
 	var err error
-	fromProbe := func() {
+	for _, s := range j.sources {
+		switch {
+		case s.mark:
+			mark.Retain()
+			cols = append(cols, mark)
+		case s.build:
+			cols, err = takeColumns(j.state.env.Alloc, j.table.cols[s.column:s.column+1], j.builds, cols)
+		case whole:
+			c := j.batch.Column(s.column)
+			c.Retain()
+			cols = append(cols, c)
+		default:
+			cols, err = takeColumns(j.state.env.Alloc, j.batch.Columns()[s.column:s.column+1], j.probes, cols)
+		}
 		if err != nil {
-			return
-		}
-		if whole && len(j.probes) == len(j.ids) {
-			for _, c := range j.batch.Columns() {
-				c.Retain()
-				cols = append(cols, c)
-			}
-			return
-		}
-		cols, err = takeColumns(alloc, j.batch.Columns(), j.probes, cols)
-	}
-	fromBuild := func() {
-		if err == nil {
-			cols, err = takeColumns(alloc, j.table.cols, j.builds, cols)
+			releaseArrays(cols)
+			return nil, err
 		}
 	}
-	if j.state.plan.Spec.BuildLeft {
-		fromBuild()
-		fromProbe()
-	} else {
-		fromProbe()
-		fromBuild()
-	}
-	if err != nil {
-		releaseArrays(cols)
-		return nil, err
-	}
-	return newBatch(schema, cols, len(j.probes)), nil
+	return newBatch(j.state.plan.out, cols, n), nil
 }
 
 // lateRows is what comes of the batch's rows once all their pairs are known. It ends the batch.
@@ -329,16 +324,7 @@ func (j *join) selectRows(keep func(r int) bool) (arrow.RecordBatch, error) {
 	if len(j.probes) == 0 {
 		return nil, nil
 	}
-	schema := j.state.plan.out
-	if len(j.probes) == len(j.ids) {
-		j.batch.Retain()
-		return withSchema(schema, j.batch), nil
-	}
-	b, err := takeBatch(j.state.env.Alloc, j.batch, j.probes)
-	if err != nil {
-		return nil, err
-	}
-	return withSchema(schema, b), nil
+	return j.output(len(j.probes) == len(j.ids), len(j.probes), nil)
 }
 
 // buildRows hands out the rows of the build side that come last.
@@ -355,23 +341,19 @@ func (j *join) buildRows() (arrow.RecordBatch, error) {
 	if len(j.builds) == 0 {
 		return nil, io.EOF
 	}
-	alloc, schema := j.state.env.Alloc, j.state.plan.out
-	own, err := takeColumns(alloc, j.table.cols, j.builds, nil)
-	if err != nil {
-		return nil, err
+	cols := make([]arrow.Array, 0, len(j.sources))
+	for i, s := range j.sources {
+		if !s.build {
+			cols = append(cols, array.MakeArrayOfNull(j.state.env.Alloc, j.state.plan.out.Field(i).Type, len(j.builds)))
+			continue
+		}
+		var err error
+		if cols, err = takeColumns(j.state.env.Alloc, j.table.cols[s.column:s.column+1], j.builds, cols); err != nil {
+			releaseArrays(cols)
+			return nil, err
+		}
 	}
-	if !spec.pairs() {
-		return newBatch(schema, own, len(j.builds)), nil
-	}
-	var other []arrow.Array
-	probe, _ := spec.probe()
-	for _, f := range probe.Schema().Fields() {
-		other = append(other, array.MakeArrayOfNull(alloc, f.Type, len(j.builds)))
-	}
-	if spec.BuildLeft {
-		return newBatch(schema, append(own, other...), len(j.builds)), nil
-	}
-	return newBatch(schema, append(other, own...), len(j.builds)), nil
+	return newBatch(j.state.plan.out, cols, len(j.builds)), nil
 }
 
 // residual evaluates the condition of a join over pairs of rows. It is used by one goroutine.

@@ -34,7 +34,11 @@ func NewProject(input Plan, names []string, exprs []expr.Expr) (*Project, error)
 		}
 		fields[i] = fieldOf(names[i], e, input.Schema())
 	}
-	return &Project{Input: input, Names: names, Exprs: exprs, out: arrow.NewSchema(fields, nil)}, nil
+	input, narrowed, err := narrowInput(input, exprs)
+	if err != nil {
+		return nil, err
+	}
+	return &Project{Input: input, Names: names, Exprs: narrowed[0], out: arrow.NewSchema(fields, nil)}, nil
 }
 
 // Schema implements Plan.

@@ -97,8 +97,7 @@ func (s *sorter) run(ctx context.Context) error {
 		return err
 	}
 	err = runTasks(ctx, s.env, "sort", len(s.runs), func(_ context.Context, i int) error {
-		s.runs[i].keys.sort()
-		return nil
+		return s.runs[i].keys.sort()
 	})
 	if err != nil {
 		return err
@@ -334,32 +333,54 @@ func (r *topRun) add(b arrow.RecordBatch) error {
 	if !r.full {
 		return r.push(b)
 	}
-	r.probe.reset()
-	if err := r.probe.append(b); err != nil {
-		b.Release()
+	worst := r.keys.items[r.keep-1]
+	b, err := r.behind(b, func(it sortItem) bool {
+		c := it.compareFirst(worst)
+		return c > 0 || c == 0 && !r.keys.hasRest()
+	}, (*sortKeys).appendItems)
+	if b == nil || err != nil {
 		return err
+	}
+	if r.keys.hasRest() { // rows that tie on the first key are few by now: look at all keys
+		b, err = r.behind(b, func(it sortItem) bool { return compareItems(r.probe, it, r.keys, worst) >= 0 }, func(k *sortKeys, n int) error {
+			if err := k.appendItems(n); err != nil {
+				return err
+			}
+			return k.appendRest(n)
+		})
+		if b == nil || err != nil {
+			return err
+		}
+	}
+	return r.push(b)
+}
+
+// behind takes b over and returns its rows for which drop is false, nil for none; load fills r.probe from the key columns.
+func (r *topRun) behind(b arrow.RecordBatch, drop func(sortItem) bool, load func(*sortKeys, int) error) (arrow.RecordBatch, error) {
+	r.probe.reset()
+	err := r.probe.evaluate(b)
+	if err == nil {
+		err = load(r.probe, int(b.NumRows()))
+		releaseArrays(r.probe.cols)
+	}
+	if err != nil {
+		b.Release()
+		return nil, err
 	}
 	r.idx = r.idx[:0]
-	worst := r.keys.items[r.keep-1]
 	for i, it := range r.probe.items {
-		if c := it.compareFirst(worst); c > 0 || (c == 0 && compareItems(r.probe, it, r.keys, worst) >= 0) {
-			continue
+		if !drop(it) {
+			r.idx = append(r.idx, int32(i))
 		}
-		r.idx = append(r.idx, int32(i))
 	}
-	switch len(r.idx) {
-	case 0:
-		b.Release()
-		return nil
-	case int(b.NumRows()):
-		return r.push(b)
+	if len(r.idx) == int(b.NumRows()) {
+		return b, nil
 	}
 	defer b.Release()
-	kept, err := takeBatch(r.env.Alloc, b, r.idx)
-	if err != nil {
-		return err
+	if len(r.idx) == 0 {
+		return nil, nil
 	}
-	return r.push(kept)
+	return takeBatch(r.env.Alloc, b, r.idx)
 }
 
 // push keeps b and cuts back when there is too much.
@@ -383,7 +404,9 @@ func (r *topRun) compact() error {
 	if len(r.batches) == 0 {
 		return nil
 	}
-	r.keys.sort()
+	if err := r.keys.sort(); err != nil {
+		return err
+	}
 	n := min(r.keep, len(r.keys.items))
 	idx := make([]int32, n)
 	for i, it := range r.keys.items[:n] {

@@ -109,10 +109,17 @@ func newSortKeys(env *Env, schema *arrow.Schema, keys []SortKey, res *mem.Reserv
 	}
 	s := &sortKeys{keys: keys, eval: eval, res: res, exact: len(keys) == 0}
 	if len(keys) > 0 {
-		t := keys[0].Expr.Type().ID()
-		s.exact = isWordKey(keys[0].Expr.Type()) || t == arrow.DECIMAL32 || t == arrow.DECIMAL64
+		s.exact = exactPrefix(plainType(keys[0].Expr.Type()))
 	}
 	return s, nil
+}
+
+// exactPrefix says whether orderedPrefix tells all values of the type apart.
+func exactPrefix(t arrow.DataType) bool {
+	if d, ok := t.(*arrow.Decimal128Type); ok {
+		return d.Precision <= 18
+	}
+	return isWordKey(t) || t.ID() == arrow.DECIMAL32 || t.ID() == arrow.DECIMAL64
 }
 
 // hasRest says whether rows are told apart by more than their prefix.
@@ -138,19 +145,35 @@ func (s *sortKeys) reset() {
 
 // append adds the rows of b.
 func (s *sortKeys) append(b arrow.RecordBatch) error {
+	if err := s.evaluate(b); err != nil {
+		return err
+	}
+	defer func() { releaseArrays(s.cols) }()
+	if err := s.appendItems(int(b.NumRows())); err != nil || !s.hasRest() {
+		return err
+	}
+	return s.appendRest(int(b.NumRows()))
+}
+
+// evaluate leaves the key columns of b in s.cols, which the caller releases.
+func (s *sortKeys) evaluate(b arrow.RecordBatch) error {
 	var err error
 	if s.cols, err = s.eval.columns(b, s.cols[:0]); err != nil {
 		return err
 	}
-	defer func() { releaseArrays(s.cols) }()
-	if err := decode(s.eval.env.Alloc, s.cols); err != nil {
-		return err
+	if err = decode(s.eval.env.Alloc, s.cols); err != nil {
+		releaseArrays(s.cols)
 	}
-	n := int(b.NumRows())
+	return err
+}
+
+// appendItems adds n rows, whose first key is s.cols[0].
+func (s *sortKeys) appendItems(n int) error {
 	if len(s.items)+n > rowsMax {
 		return errs.New(errs.ErrUnsupported, "sorting more than %d rows", rowsMax)
 	}
 	first := len(s.items)
+	var err error
 	if s.items, err = grown(s.res, s.items, n, sortItemBytes); err != nil {
 		return err
 	}
@@ -160,10 +183,7 @@ func (s *sortKeys) append(b arrow.RecordBatch) error {
 	if len(s.cols) > 0 {
 		s.prefixes(s.cols[0], s.items[first:])
 	}
-	if !s.hasRest() {
-		return nil
-	}
-	return s.appendRest(n)
+	return nil
 }
 
 // grown extends s by n elements, its growth reserved.
@@ -374,23 +394,4 @@ func appendEscaped(dst, v []byte) []byte {
 		dst = append(dst, 0, 0xff)
 		v = v[z+1:]
 	}
-}
-
-// sort orders the items; rows with equal keys keep their order.
-func (s *sortKeys) sort() {
-	if !s.hasRest() {
-		slices.SortFunc(s.items, func(a, b sortItem) int {
-			if c := a.compareFirst(b); c != 0 {
-				return c
-			}
-			return cmp.Compare(a.row, b.row)
-		})
-		return
-	}
-	slices.SortFunc(s.items, func(a, b sortItem) int {
-		if c := s.compare(a, b); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.row, b.row)
-	})
 }
