@@ -26,9 +26,13 @@ type pairSlot struct {
 
 const pairSlotBytes = 16
 
-func newPairSet(res *mem.Reservation) (*pairSet, error) {
+func newPairSet(res *mem.Reservation, pairs int) (*pairSet, error) {
 	s := &pairSet{res: res}
-	return s, s.resize(slotsMin)
+	slots := slotsMin
+	for slots/8*5 < pairs {
+		slots *= 2
+	}
+	return s, s.resize(slots)
 }
 
 func (s *pairSet) resize(slots int) error {
@@ -89,7 +93,7 @@ type pairsAcc struct {
 }
 
 func newPairsAcc(res *mem.Reservation) (accumulator, error) {
-	set, err := newPairSet(res)
+	set, err := newPairSet(res, 0)
 	return &pairsAcc{states: states[int64]{res: res}, set: set}, err
 }
 
@@ -159,7 +163,9 @@ func (p *pairsAcc) mergeAll(ctx context.Context, env *Env, srcs []accumulator, t
 	}
 	sources := []*pairsAcc{p}
 	maps := [][]uint32{nil}
+	pairs := p.set.n
 	for i, s := range srcs {
+		pairs += s.(*pairsAcc).set.n
 		sources, maps = append(sources, s.(*pairsAcc)), append(maps, to[i])
 	}
 	var mu sync.Mutex
@@ -167,7 +173,8 @@ func (p *pairsAcc) mergeAll(ctx context.Context, env *Env, srcs []accumulator, t
 	err := runTasks(ctx, env, "distinct", parts, func(_ context.Context, part int) error {
 		res := env.Budget.Reserve()
 		defer res.Free()
-		set, err := newPairSet(res)
+		// Of the right size from the start: pairs come in the order of their hashes, which would pile up in a table that still grows.
+		set, err := newPairSet(res, pairs/parts+pairs/16)
 		if err != nil {
 			return err
 		}
