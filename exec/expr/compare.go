@@ -154,7 +154,9 @@ func temporalComparison(ca, cb class) arrow.DataType {
 }
 
 // comparedTo converts a literal to the type of what it is compared with, if no comparison changes by it.
-func comparedTo(lit *Literal, other Expr, t arrow.DataType) (*Literal, bool, error) {
+//
+// A civil time beside a TIMESTAMP becomes a conversion that Fold computes once it knows the zone.
+func comparedTo(lit *Literal, other Expr, t arrow.DataType) (Expr, bool, error) {
 	if !lit.Value.IsValid() {
 		return Null(canonicalLiteral(t)), classOf(t) != classNull, nil
 	}
@@ -176,6 +178,9 @@ func comparedTo(lit *Literal, other Expr, t arrow.DataType) (*Literal, bool, err
 		return nil, false, err
 	case fate == fateExact:
 		return out, true, nil
+	case fate == fateZone && to == classTimestamp:
+		e, err := NewCoerce(lit, storageType(t))
+		return e, err == nil, err
 	case fate == fateNotANumber && to.temporal():
 		return nil, false, errs.New(errs.ErrInvalid, "incorrect %s value '%s' for %s", sqlName(t), literalText(lit), other)
 	}

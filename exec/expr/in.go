@@ -44,10 +44,13 @@ func resolveIn(r *request) (impl, error) {
 			members = append(members, makeNulls(t, 1))
 			continue
 		}
-		out, same, err := comparedTo(lit, r.args[0], t)
+		e, same, err := comparedTo(lit, r.args[0], t)
+		out, constant := e.(*Literal)
 		switch {
 		case err != nil:
 			return impl{}, r.typesError(err)
+		case same && !constant:
+			return r.inChain()
 		case same:
 			if classOf(t) == classString && !arrow.TypeEqual(out.Type(), t) {
 				if out, _, err = convertLiteral(out, t); err != nil {

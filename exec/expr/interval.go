@@ -142,15 +142,20 @@ func (u *unitOf) parse(s []byte) (amount, bool) {
 // resolveDateAdd is DATE_ADD(x, n, 'unit') and DATE_SUB: what INTERVAL n unit parses to.
 func resolveDateAdd(sign int64) func(*request) (impl, error) {
 	return func(r *request) (impl, error) {
-		unit := unitOf{name: "day", micros: dayMicros, date: true}
-		if len(r.args) == 3 {
-			lit, ok := r.literal(2)
-			if ok {
-				unit, ok = intervalUnit(literalText(lit))
+		if len(r.args) == 2 { // ADDDATE(x, days)
+			day, err := NewLiteral("day")
+			if err != nil {
+				return impl{}, err
 			}
-			if !ok {
-				return impl{}, errs.New(errs.ErrInvalid, "%s: %s is no unit of an interval", r.name, r.args[2])
-			}
+			return rewriteTo(r.name, r.args[0], r.args[1], day)
+		}
+		var unit unitOf
+		lit, ok := r.literal(2)
+		if ok {
+			unit, ok = intervalUnit(literalText(lit))
+		}
+		if !ok {
+			return impl{}, errs.New(errs.ErrInvalid, "%s: %s is no unit of an interval", r.name, r.args[2])
 		}
 		c := r.class(0)
 		if c == classNested || r.class(1) == classNested {

@@ -87,8 +87,12 @@ func resolveHas(r *request) (impl, error) {
 	case f == fateLost:
 		im.run = hasNone(false)
 		return im, nil
-	case f == fateZone:
-		return r.hasColumn(t, elem)
+	case f == fateZone: // Fold converts it once it knows the zone
+		e, err := NewCoerce(lit, storageType(elem))
+		if err != nil {
+			return impl{}, r.typesError(err)
+		}
+		return rewriteTo("array_has", r.args[0], e)
 	}
 	im.args = []Expr{r.args[0], out}
 	set, err := literalSet(out)
@@ -558,8 +562,8 @@ func resolveElement(r *request) (impl, error) {
 	if err != nil {
 		return impl{}, err
 	}
-	return impl{t: elem, params: []arrow.DataType{t, typeInt()}, run: func(x *call) (vector, error) {
-		return x.pickElements(elem, func(i int, from, to int64) int64 {
+	return impl{t: computed(elem), params: []arrow.DataType{t, typeInt()}, run: func(x *call) (vector, error) {
+		return x.pickElements(computed(elem), func(i int, from, to int64) int64 {
 			n := x.intArg(1, i, 0)
 			switch {
 			case n > 0 && n <= to-from:
@@ -703,7 +707,7 @@ func resolveStructField(r *request) (impl, error) {
 	if !ok {
 		return impl{}, errs.New(errs.ErrInvalid, "%s has no field '%s'", r.args[0], name)
 	}
-	return impl{t: st.Field(at).Type, params: []arrow.DataType{st, nil}, run: func(x *call) (vector, error) {
+	return impl{t: computed(st.Field(at).Type), params: []arrow.DataType{st, nil}, run: func(x *call) (vector, error) {
 		s, ok := x.args[0].arr.(*array.Struct)
 		if !ok {
 			return vector{}, errs.New(errs.ErrInternal, "field of %s", x.args[0].t)

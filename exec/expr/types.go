@@ -223,11 +223,23 @@ func unify(types []arrow.DataType) arrow.DataType {
 	for _, t := range types {
 		out = unify2(out, t)
 	}
-	return out
+	return computed(out)
+}
+
+// computed is the type that values of t have once a function returns them: dictionaries and views become plain.
+func computed(t arrow.DataType) arrow.DataType {
+	t = storageType(t)
+	switch t.ID() {
+	case arrow.STRING_VIEW:
+		return typeString()
+	case arrow.BINARY_VIEW:
+		return typeBinary()
+	}
+	return t
 }
 
 // Unify returns the common type of a and b that MySQL's rules give the columns of a UNION and the branches of a CASE.
-func Unify(a, b arrow.DataType) arrow.DataType { return unify2(a, b) }
+func Unify(a, b arrow.DataType) arrow.DataType { return unify([]arrow.DataType{a, b}) }
 
 func unify2(a, b arrow.DataType) arrow.DataType { //nolint:funlen // a flat switch
 	ca, cb := classOf(a), classOf(b)
