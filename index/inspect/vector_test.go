@@ -51,7 +51,7 @@ func TestVectorSegmentsPrintTheirLists(t *testing.T) {
     list 1: 1396 rows from row 1078
 `},
 		{"vec_ivf_rq_l2", `IVF_RQ, v_idx, version 1
-  rows: 2474 in 8 lists, l2 over 16 dimensions of float32, codes of the rotated residual, bits a dimension: 1 stored, 1 read
+  rows: 2474 in 8 lists, l2 over 16 dimensions of float32, codes of the rotated residual, bits a dimension: 1
     list 0: 618 rows from row 0
     list 1: 208 rows from row 618
     ... 6 more

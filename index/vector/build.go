@@ -13,6 +13,7 @@ import (
 	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/mem"
+	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/internal/vec"
 	"github.com/lakesql/lakesql/storage/file"
 	"github.com/lakesql/lakesql/storage/object"
@@ -117,13 +118,18 @@ func BuildFlat(ctx context.Context, create CreateFile, parts []BuildPart, o Buil
 	for _, p := range parts {
 		b.live += p.Rows.GetCardinality()
 	}
-	if err := b.train(ctx); err != nil {
-		return nil, fmt.Errorf("train: %w", err)
-	}
-	if err := b.assign(ctx); err != nil {
-		return nil, fmt.Errorf("assign: %w", err)
-	}
-	return b.write(ctx, create)
+	var out *Built
+	err := spawn.Guard(func() (err error) { // the rows may lie in a mapping
+		if err = b.train(ctx); err != nil {
+			return fmt.Errorf("train: %w", err)
+		}
+		if err = b.assign(ctx); err != nil {
+			return fmt.Errorf("assign: %w", err)
+		}
+		out, err = b.write(ctx, create)
+		return err
+	})
+	return out, err
 }
 
 // builder is one build in progress.

@@ -55,5 +55,5 @@ func (p *product) String() string {
 }
 
 func (r *rotated) String() string {
-	return fmt.Sprintf("codes of the rotated residual, bits a dimension: %d stored, 1 read", r.bits)
+	return fmt.Sprintf("codes of the rotated residual, bits a dimension: %d", r.exBits+1)
 }

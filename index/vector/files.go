@@ -35,6 +35,10 @@ const (
 	columnRQ     = "_rabit_codes"
 	columnRQAdd  = "__add_factors"
 	columnRQMul  = "__scale_factors"
+
+	columnRQEx    = "__blocked_ex_codes"
+	columnRQAddEx = "__add_factors_ex"
+	columnRQMulEx = "__scale_factors_ex"
 )
 
 // metaBytesMax bounds JSON metadata: the largest known is a list of the lists' empty strings.

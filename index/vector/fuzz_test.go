@@ -26,6 +26,7 @@ type image struct {
 	centroids, lists, codebook    []byte // global buffers
 	column                        string
 	width                         int // of the code column; 0 = no column
+	extended                      int // RQ of several bits: width of the column of the others
 	rows                          int
 }
 
@@ -53,10 +54,24 @@ func (m image) store(t testing.TB) object.Store {
 		}
 		columns = append(columns, codes.NewArray())
 	}
-	for i, name := range []string{columnRQAdd, columnRQMul} {
-		if m.column != columnRQ {
-			break
+	factors := []string{}
+	if m.column == columnRQ {
+		factors = []string{columnRQAdd, columnRQMul}
+	}
+	if m.extended > 0 {
+		list := arrow.FixedSizeListOf(int32(m.extended), arrow.PrimitiveTypes.Uint8)
+		fields = append(fields, &schema.Field{ID: 9, Name: columnRQEx, Logical: fmt.Sprintf("fixed_size_list:uint8:%d", m.extended), Type: list})
+		codes := array.NewFixedSizeListBuilder(memory.DefaultAllocator, int32(m.extended), arrow.PrimitiveTypes.Uint8)
+		for i := range m.rows {
+			codes.Append(true)
+			for j := range m.extended {
+				codes.ValueBuilder().(*array.Uint8Builder).Append(byte(i*5 + j*3))
+			}
 		}
+		columns = append(columns, codes.NewArray())
+		factors = []string{columnRQAddEx, columnRQMulEx}
+	}
+	for i, name := range factors {
 		fields = append(fields, &schema.Field{ID: int32(2 + i), Name: name, Logical: "float", Type: arrow.PrimitiveTypes.Float32})
 		f := array.NewFloat32Builder(memory.DefaultAllocator)
 		for j := range m.rows {
@@ -129,10 +144,13 @@ func images() map[string]image {
 	}
 	flat := with("IVF_FLAT", `{"dim":8}`, columnFlat, 8)
 	flat.centroids = marshal(&indexpb.IVF{CentroidsTensor: tensor(indexpb.Tensor_UINT8, 16, 2, 8)})
+	extended := with("IVF_RQ", `{"fast_rotation_signs":[1,2,3,4],"rotation_type":"fast","code_dim":8,"num_bits":5,"packed":true}`, columnRQ, 1)
+	extended.extended = 32
 	return map[string]image{
 		"flat": flat,
 		"sq":   with("IVF_HNSW_SQ", `{"dim":8,"num_bits":8,"bounds":{"start":-1,"end":1}}`, columnSQ, 8),
 		"pq":   with("IVF_PQ", `{"codebook_position":2,"nbits":8,"num_sub_vectors":4,"dimension":8,"transposed":true}`, columnPQ, 4),
+		"rq5":  extended,
 		"rq":   with("IVF_RQ", `{"fast_rotation_signs":[1,2,3,4],"rotation_type":"fast","code_dim":8,"num_bits":1,"packed":true}`, columnRQ, 1),
 	}
 }
@@ -213,6 +231,11 @@ func TestBrokenSegmentsAreRefused(t *testing.T) {
 		{"too few signs", "rq", func(m *image) {
 			m.storage = `["{\"fast_rotation_signs\":[1,2,3],\"rotation_type\":\"fast\",\"code_dim\":8,\"num_bits\":1,\"packed\":true}"]`
 		}, errs.ErrCorrupt},
+		{"codes of eleven bits", "rq5", func(m *image) {
+			m.storage = `["{\"fast_rotation_signs\":[1,2,3,4],\"rotation_type\":\"fast\",\"code_dim\":8,\"num_bits\":11,\"packed\":true}"]`
+		}, errs.ErrUnsupported},
+		{"extended codes of another width", "rq5", func(m *image) { m.extended = 24 }, errs.ErrCorrupt},
+		{"no extended codes", "rq5", func(m *image) { m.extended = 0 }, errs.ErrCorrupt},
 		{"a matrix rotation", "rq", func(m *image) { m.storage = `["{\"rotate_mat_position\":2,\"num_bits\":1,\"packed\":true}"]` }, errs.ErrUnsupported},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -228,13 +251,13 @@ func TestBrokenSegmentsAreRefused(t *testing.T) {
 // FuzzMetadata gives a segment any metadata and global buffers: it is refused as corrupt or unsupported, or searched.
 func FuzzMetadata(f *testing.F) {
 	for _, m := range images() {
-		f.Add(m.index, m.ivf, m.storage, m.distance, m.centroids, m.lists, m.codebook, m.column, uint8(m.width))
+		f.Add(m.index, m.ivf, m.storage, m.distance, m.centroids, m.lists, m.codebook, m.column, uint8(m.width), uint8(m.extended))
 	}
-	f.Fuzz(func(t *testing.T, head, ivf, storage, distance string, centroids, lists, codebook []byte, column string, width uint8) {
-		if column == columnRowID || column == columnRQAdd || column == columnRQMul {
+	f.Fuzz(func(t *testing.T, head, ivf, storage, distance string, centroids, lists, codebook []byte, column string, width, extended uint8) {
+		if column == columnRowID || column == columnRQEx || column == columnRQAdd || column == columnRQMul || column == columnRQAddEx || column == columnRQMulEx {
 			return // two columns of one name cannot be written
 		}
-		m := image{index: head, ivf: ivf, storage: storage, distance: distance, centroids: centroids, lists: lists, codebook: codebook, column: column, width: int(width), rows: 40}
+		m := image{index: head, ivf: ivf, storage: storage, distance: distance, centroids: centroids, lists: lists, codebook: codebook, column: column, width: int(width), extended: int(extended), rows: 40}
 		_, err := m.search(t)
 		if err != nil && !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrUnsupported) && !errors.Is(err, errs.ErrInvalid) {
 			t.Fatal(err)

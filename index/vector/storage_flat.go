@@ -27,8 +27,13 @@ func newFlat(h *header, aux *file.Reader) (rowStorage, error) {
 }
 
 func (f *flat) columns() []string { return []string{columnFlat} }
-func (f *flat) quantized() bool   { return false }
-func (f *flat) rowBytes() int     { return f.head.dim * f.head.elem.Size() }
+
+// quantized: halves of rescaled vectors are not the column's values any more.
+func (f *flat) quantized() bool {
+	return f.head.metric == index.MetricCosine && (f.head.elem == vec.Float16 || f.head.elem == vec.BFloat16)
+}
+
+func (f *flat) rowBytes() int { return f.head.dim * f.head.elem.Size() }
 
 func (f *flat) prepare(q *query) (scorer, error) {
 	c, err := newComparer(q.metric, f.head.elem, q.raw)

@@ -14,15 +14,16 @@ import (
 	"github.com/lakesql/lakesql/storage/file"
 )
 
-// rotated rows are RaBitQ codes (Gao 2024): the signs of the rotated residual v - centroid, and two factors that turn an inner product of signs
-// into a distance. Codes of more than one bit have the same sign plane; only that is read, so their estimates are those of one bit.
+// rotated rows are RaBitQ codes (Gao 2024): the signs of the rotated residual v - centroid, with more bits below them where the index has them, and
+// two factors that turn an inner product with the codes into a distance.
 type rotated struct {
-	head  *header
-	aux   *file.Reader
-	codes file.Column
-	parts []file.Column // add, scale
-	signs []byte        // four rounds of dim/8 bytes, bit i of byte i/8: 1 = negate
-	bits  int           // stored a dimension
+	head     *header
+	aux      *file.Reader
+	codes    file.Column
+	extended file.Column   // where exBits > 0
+	parts    []file.Column // add, scale
+	signs    []byte        // four rounds of dim/8 bytes, bit i of byte i/8: 1 = negate
+	exBits   int           // below the sign
 }
 
 func newRotated(_ context.Context, h *header, aux *file.Reader) (rowStorage, error) {
@@ -39,13 +40,13 @@ func newRotated(_ context.Context, h *header, aux *file.Reader) (rowStorage, err
 	if m.Rotation != "fast" {
 		return nil, errs.New(errs.ErrUnsupported, "IVF_RQ index rotated by a matrix")
 	}
-	if m.Dim != h.dim || h.dim%8 != 0 || !m.Packed || m.NumBits < 1 {
+	if m.Dim != h.dim || h.dim%8 != 0 || !m.Packed || m.NumBits < 1 || m.NumBits > exMax+1 {
 		return nil, errs.New(errs.ErrUnsupported, "IVF_RQ codes of %d dimensions and %d bits for vectors of %d (packed %v)", m.Dim, m.NumBits, h.dim, m.Packed)
 	}
 	if len(m.Signs) != rotationRounds*h.dim/8 {
 		return nil, errs.Corrupt(metaStorage, -1, "%d bytes of rotation signs for %d dimensions", len(m.Signs), h.dim)
 	}
-	r := &rotated{head: h, aux: aux, bits: m.NumBits, signs: make([]byte, len(m.Signs))}
+	r := &rotated{head: h, aux: aux, exBits: m.NumBits - 1, signs: make([]byte, len(m.Signs))}
 	for i, s := range m.Signs {
 		r.signs[i] = byte(s)
 	}
@@ -53,7 +54,14 @@ func newRotated(_ context.Context, h *header, aux *file.Reader) (rowStorage, err
 	if r.codes, err = codeColumn(aux, columnRQ, vec.Uint8, h.dim/8); err != nil {
 		return nil, err
 	}
-	if r.parts, err = aux.Columns(columnRQAdd, columnRQMul); err != nil {
+	factors := []string{columnRQAdd, columnRQMul}
+	if r.exBits > 0 {
+		if r.extended, err = codeColumn(aux, columnRQEx, vec.Uint8, exRowBytes(h.dim, r.exBits)); err != nil {
+			return nil, err
+		}
+		factors = []string{columnRQAddEx, columnRQMulEx}
+	}
+	if r.parts, err = aux.Columns(factors...); err != nil {
 		return nil, errs.Corrupt("schema", -1, "%w", err)
 	}
 	for _, c := range r.parts {
@@ -67,24 +75,29 @@ func newRotated(_ context.Context, h *header, aux *file.Reader) (rowStorage, err
 // uint8Number is a byte that JSON writes as a number; a []byte would be read as base64.
 type uint8Number uint8
 
-func (r *rotated) columns() []string { return []string{columnRQ, columnRQAdd, columnRQMul} }
+func (r *rotated) columns() []string { return []string{columnRQ} }
 func (r *rotated) quantized() bool   { return true }
 func (r *rotated) rowBytes() int     { return r.head.dim/8 + 8 }
 
 type rotatedScorer struct {
 	*rotated
 	q      *query
+	turned []float32 // the rotated query
+	total  float32   // the sum of its elements
 	tables []float32 // for each nibble of a code, the inner product of the query with its signs (+-0.5)
 }
 
 func (r *rotated) prepare(q *query) (scorer, error) {
 	s := &rotatedScorer{rotated: r, q: q, tables: make([]float32, r.head.dim/4*16)}
-	turned := r.rotate(q.vector)
+	s.turned = r.rotate(q.vector)
+	for _, x := range s.turned {
+		s.total += x
+	}
 	for nibble := range r.head.dim / 4 {
 		for code := range 16 {
 			var sum float32
 			for bit := range 4 {
-				sum += turned[4*nibble+bit] * (float32(code>>bit&1) - 0.5)
+				sum += s.turned[4*nibble+bit] * (float32(code>>bit&1) - 0.5)
 			}
 			s.tables[16*nibble+code] = sum
 		}
@@ -102,6 +115,11 @@ func (s *rotatedScorer) score(ctx context.Context, number, _ int, dst []float32,
 		return 0, err
 	}
 	vec.Lookup4(dst, unpackSigns(contiguous(bs, width, &w.codes), n, width, &w.other), s.tables, n)
+	if s.exBits > 0 {
+		if err := s.addExtended(ctx, l, dst, w); err != nil {
+			return 0, err
+		}
+	}
 	batch, err := s.aux.ReadRange(ctx, s.parts, l.first, l.first+l.rows, file.ReadOptions{})
 	if err != nil {
 		return 0, err
@@ -120,7 +138,41 @@ func (s *rotatedScorer) score(ctx context.Context, number, _ int, dst []float32,
 	for i, ip := range dst {
 		dst[i] = (adds[i] + muls[i]*ip + base) * half
 	}
-	return int64(n * (width + 8)), nil
+	return int64(n * s.rowBytes()), nil
+}
+
+// extendedRows are unpacked at a time.
+const extendedRows = 64
+
+// addExtended turns inner products with signs of +-0.5 into those with whole codes: of b bits below the sign, a code stands for
+// ex + 2^b * (sign + 0.5) - (2^b - 0.5).
+func (s *rotatedScorer) addExtended(ctx context.Context, l list, dst []float32, w *scratch) error {
+	width, padded := exRowBytes(s.head.dim, s.exBits), (s.head.dim+exBlock-1)/exBlock*exBlock
+	bs, err := blocks(ctx, s.aux, s.extended, l, 0, len(dst), width)
+	if err != nil {
+		return err
+	}
+	high := float32(int(1) << s.exBits)
+	middle := (0.5 - high/2) * s.total
+	codes, products := sized(&w.codes, extendedRows*padded), sized(&w.norms, extendedRows)
+	for i := range bs {
+		b := &bs[i]
+		for at := 0; at < b.Rows; at += extendedRows {
+			n := min(extendedRows, b.Rows-at)
+			for j := range n {
+				row := b.Data[b.OffsetBytes+(at+j)*b.StrideBytes:][:width]
+				if err := unpackExtended(codes[j*padded:(j+1)*padded], row, s.exBits); err != nil {
+					return err
+				}
+			}
+			vec.Dot(products, s.turned, vec.Uint8, vec.Block{Data: codes, Stride: padded, Rows: n})
+			for j, ip := range products[:n] {
+				dst[at+j] = dst[at+j]*high + ip + middle
+			}
+		}
+		dst = dst[b.Rows:]
+	}
+	return nil
 }
 
 // base is the part of the estimate that the list shares: |q-c|^2, or -q.c for dot.
