@@ -183,6 +183,34 @@ func TestWholeFragments(t *testing.T) {
 	}
 }
 
+func TestDenseColumnsFitASmallBudget(t *testing.T) {
+	const rows, batch = 2_000_000, 10_000
+	budget := mem.NewBudget("build", 2<<20, nil) // the rows themselves, at 8 bytes each, would take 16 MB
+	c, err := bitmap.NewCollector(arrow.PrimitiveTypes.Int32, budget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := array.NewInt32Builder(memory.DefaultAllocator)
+	for i := range batch {
+		b.Append(int32(i % 2))
+	}
+	values, keys := b.NewArray(), make([]uint64, batch)
+	for start := 0; start < rows; start += batch {
+		for i := range keys {
+			keys[i] = uint64(start + i)
+		}
+		if err := c.Add(values, keys); err != nil {
+			t.Fatalf("after %d rows: %v", start, err)
+		}
+	}
+	if c.Values() != 2 || budget.Used() == 0 {
+		t.Errorf("%d values, %d bytes paid", c.Values(), budget.Used())
+	}
+	if c.Free(); budget.Used() != 0 {
+		t.Errorf("%d bytes paid after Free", budget.Used())
+	}
+}
+
 func FuzzDecodeRows(f *testing.F) {
 	f.Add(bytesOf(f, `01000000 00000000 14000000 3a300000 01000000 0000 0100 10000000 0200 0500`))
 	f.Add(bytesOf(f, `02000000 03000000 00000000 09000000 00000000`))

@@ -14,12 +14,13 @@ import (
 
 // Collector gathers, for each distinct value, the stored keys of the rows that hold it. It is not safe for concurrent use.
 type Collector struct {
-	codec  key.Codec
-	words  map[uint64]*holder
-	texts  map[string]*holder
-	null   holder
-	held   *mem.Reservation
-	locals []uint64 // words of the array being added
+	codec   key.Codec
+	words   map[uint64]*holder
+	texts   map[string]*holder
+	null    holder
+	held    *mem.Reservation
+	counted int64    // bytes held when they were counted last
+	locals  []uint64 // words of the array being added
 }
 
 // NewCollector collects values of type t; budget (nil = nobody) pays. Errors: ErrUnsupported for types without an order.
@@ -46,7 +47,7 @@ func (c *Collector) Add(values arrow.Array, keys []uint64) error {
 	if values.Len() != len(keys) {
 		return errs.New(errs.ErrInternal, "%d values for %d rows", values.Len(), len(keys))
 	}
-	if err := c.held.Grow(int64(len(keys)) * rowBytes); err != nil {
+	if err := c.pay(int64(len(keys)) * rowBytes); err != nil {
 		return err
 	}
 	if !c.codec.IsWide() {
@@ -73,11 +74,32 @@ func (c *Collector) Add(values arrow.Array, keys []uint64) error {
 	return nil
 }
 
+// pay reserves bytes. What was paid for rows is more than dense bitmaps take, so a refusal is answered by counting anew, unless
+// that was done not long ago.
+func (c *Collector) pay(bytes int64) error {
+	err := c.held.Grow(bytes)
+	if err == nil || c.held.Held() < c.counted+c.counted/4 { // counted not long ago
+		return err
+	}
+	real := c.null.sizeBytes()
+	for _, h := range c.words {
+		real += h.sizeBytes()
+	}
+	for t, h := range c.texts {
+		real += h.sizeBytes() + int64(len(t))
+	}
+	if real < c.held.Held() {
+		c.held.Shrink(c.held.Held() - real)
+	}
+	c.counted = c.held.Held()
+	return c.held.Grow(bytes)
+}
+
 func (c *Collector) wordHolder(w uint64) (*holder, error) {
 	if h, ok := c.words[w]; ok {
 		return h, nil
 	}
-	if err := c.held.Grow(valueBytes); err != nil {
+	if err := c.pay(valueBytes); err != nil {
 		return nil, err
 	}
 	h := &holder{}
@@ -89,7 +111,7 @@ func (c *Collector) wideHolder(b []byte) (*holder, error) {
 	if h, ok := c.texts[string(b)]; ok {
 		return h, nil
 	}
-	if err := c.held.Grow(valueBytes + int64(len(b))); err != nil {
+	if err := c.pay(valueBytes + int64(len(b))); err != nil {
 		return nil, err
 	}
 	h := &holder{}
@@ -159,6 +181,8 @@ func (h *holder) add(k uint64) {
 	}
 	h.last = k
 }
+
+func (h *holder) sizeBytes() int64 { return valueBytes + int64(cap(h.few))*8 + h.set.SizeBytes() }
 
 func (h *holder) rows() *rowset.Set {
 	if h.set == nil {

@@ -23,8 +23,9 @@ const (
 	keysColumn    = "keys"
 	bitmapsColumn = "bitmaps"
 
-	openRows = 8192 // keys read at a time
-	takeRows = 1024 // bitmaps read at a time
+	openRows  = 8192     // keys read at a time
+	takeRows  = 1024     // most bitmaps read at a time,
+	takeBytes = 16 << 20 // and about how many bytes of them
 )
 
 // File is an opened bitmap file. It is safe for concurrent use.
@@ -33,6 +34,7 @@ type File struct {
 	reader  *file.Reader
 	bitmaps []file.Column
 	keys    *key.Dict
+	atOnce  int // bitmaps read at a time
 	cache   *index.Cache
 	id      uint64 // of this file in cache
 	opts    index.OpenOptions
@@ -73,6 +75,11 @@ func (f *File) readKeys(ctx context.Context) error {
 		return errs.Corrupt("schema", -1, "column %q is %s", bitmapsColumn, t)
 	}
 	f.bitmaps = cols[1:]
+	f.atOnce = takeRows
+	if size := f.reader.ColumnBytes(cols[1]); size > 0 {
+		average := float64(size) / float64(max(f.reader.Rows(), 1))
+		f.atOnce = max(1, int(min(takeRows, takeBytes/average)))
+	}
 	alloc := compute.GetAllocator(ctx)
 	for row := uint64(0); row < f.reader.Rows(); row += openRows {
 		if err := ctx.Err(); err != nil {
@@ -126,7 +133,7 @@ func (f *File) Union(ctx context.Context, rows []uint32) (*rowset.Set, error) {
 		return f.Rows(ctx, rows[0])
 	}
 	var out *rowset.Set // of the rows read so far
-	sets := make([]*rowset.Set, 0, min(len(rows), takeRows)+1)
+	var sets []*rowset.Set
 	missing := make([]uint32, 0, len(rows))
 	for _, row := range rows {
 		if set, ok := f.cached(row); ok {
@@ -136,7 +143,7 @@ func (f *File) Union(ctx context.Context, rows []uint32) (*rowset.Set, error) {
 		}
 	}
 	keep := len(missing) <= takeRows // a long list would push everything else out of the cache
-	for part := range slices.Chunk(missing, takeRows) {
+	for part := range slices.Chunk(missing, f.atOnce) {
 		if err := f.read(ctx, part, keep, func(_ uint32, set *rowset.Set) { sets = append(sets, set) }); err != nil {
 			return nil, err
 		}
@@ -149,7 +156,7 @@ func (f *File) Union(ctx context.Context, rows []uint32) (*rowset.Set, error) {
 	return out, nil
 }
 
-// Sets returns the set of each row, in the order of rows; those that are not cached are read together, at most 1024.
+// Sets returns the set of each row, in the order of rows; those that are not cached are read together.
 func (f *File) Sets(ctx context.Context, rows []uint32) ([]*rowset.Set, error) {
 	out := make([]*rowset.Set, len(rows))
 	var missing []uint32
@@ -164,18 +171,17 @@ func (f *File) Sets(ctx context.Context, rows []uint32) ([]*rowset.Set, error) {
 		}
 		places[row] = append(places[row], i)
 	}
-	if len(missing) > takeRows {
-		return nil, errs.New(errs.ErrInternal, "%d bitmaps asked for at once", len(missing))
-	}
-	if len(missing) == 0 {
-		return out, nil
-	}
-	err := f.read(ctx, missing, true, func(row uint32, set *rowset.Set) {
-		for _, i := range places[row] {
-			out[i] = set
+	for part := range slices.Chunk(missing, f.atOnce) {
+		err := f.read(ctx, part, true, func(row uint32, set *rowset.Set) {
+			for _, i := range places[row] {
+				out[i] = set
+			}
+		})
+		if err != nil {
+			return nil, err
 		}
-	})
-	return out, err
+	}
+	return out, nil
 }
 
 func (f *File) cached(row uint32) (*rowset.Set, bool) {

@@ -20,6 +20,7 @@ import (
 	"github.com/lakesql/lakesql/index/segtest"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/mem"
+	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/storage/file"
 	"github.com/lakesql/lakesql/storage/object"
 	"github.com/lakesql/lakesql/storage/rowset"
@@ -189,9 +190,8 @@ func TestEveryElementTypeAnswersAsAScanDoes(t *testing.T) {
 }
 
 func TestFloatLabelsKnowTwoZerosAndNoNaN(t *testing.T) {
-	items := array.NewFloat64Builder(memory.DefaultAllocator)
 	b := array.NewListBuilder(memory.DefaultAllocator, arrow.PrimitiveTypes.Float64)
-	items = b.ValueBuilder().(*array.Float64Builder)
+	items := b.ValueBuilder().(*array.Float64Builder)
 	nan, negZero := 0.0, 0.0
 	nan /= nan - negZero
 	negZero = 1 / (-1 / negZero)
@@ -525,4 +525,42 @@ func TestOneLabelOfAMegabyte(t *testing.T) {
 			t.Errorf("label of %d bytes: %v %v", len(label), truth.True, err)
 		}
 	}
+}
+
+func TestLookupsRunAtTheSameTime(t *testing.T) {
+	store := object.NewMemory("t")
+	manyLabels(t, store)
+	s := open(t, store, index.OpenOptions{CacheBytes: 200 << 10}) // a few bitmaps fit: they come and go
+	counts := make([]uint64, 200)
+	for i := range counts {
+		truth, _, err := s.Lookup(ctx, has(t, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[i] = truth.True.Count()
+	}
+	g, gctx := spawn.WithContext(ctx, 0)
+	for w := range 8 {
+		g.Go("lookups", func() error {
+			for i := range 300 {
+				label := (i*7 + w*31) % len(counts)
+				truth, _, err := s.Lookup(gctx, has(t, label))
+				if err != nil {
+					return err
+				}
+				both := rowset.Union(truth.True, truth.True)
+				if n := both.Count(); n != counts[label] || n == 0 {
+					return fmt.Errorf("label %d: %d rows, %d before", label, n, counts[label])
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func has(tb segtest.TB, label int) index.Predicate {
+	return index.Predicate{Op: index.OpHas, Values: segtest.Array(tb, arrow.BinaryTypes.String, fmt.Sprintf(`["label %d"]`, label))}
 }
