@@ -33,7 +33,8 @@ const (
 
 // FileOptions says how deep File looks. The zero value is metadata alone.
 type FileOptions struct {
-	ReadRows bool // decode every row of every column, so that faults in pages show
+	ReadRows bool   // decode every row of every column, so that faults in pages show
+	RowsMax  uint64 // decode at most so many rows of each; 0 = all
 }
 
 // File prints the container of a data or index file: footer, schema, metadata, columns, pages. Errors: ErrNotFound, ErrIO,
@@ -54,7 +55,7 @@ func File(ctx context.Context, w io.Writer, store object.Store, path string, opt
 		f.printColumns(columnNames(r))
 	}
 	if opts.ReadRows && r != nil {
-		if err := f.readRows(ctx, r); err != nil {
+		if err := f.readRows(ctx, r, opts.RowsMax); err != nil {
 			return f.faults, err
 		}
 	}
@@ -257,7 +258,11 @@ func pageLayout(p *filepb.ColumnMetadata_Page) (proto.Message, error) {
 const readStepRows = 8192
 
 // readRows decodes every row, column by column, and reports the first fault of each.
-func (c *container) readRows(ctx context.Context, r *file.Reader) error {
+func (c *container) readRows(ctx context.Context, r *file.Reader, rowsMax uint64) error {
+	rows := r.Rows()
+	if rowsMax > 0 {
+		rows = min(rows, rowsMax)
+	}
 	for _, f := range r.Schema().Fields {
 		cols, err := r.Columns(f.Name)
 		if err != nil {
@@ -265,7 +270,7 @@ func (c *container) readRows(ctx context.Context, r *file.Reader) error {
 			continue
 		}
 		nulls := 0
-		err = eachBatch(ctx, r, cols, 0, r.Rows(), func(b arrow.RecordBatch) { nulls += b.Column(0).NullN() })
+		err = eachBatch(ctx, r, cols, 0, rows, func(b arrow.RecordBatch) { nulls += b.Column(0).NullN() })
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -273,7 +278,7 @@ func (c *container) readRows(ctx context.Context, r *file.Reader) error {
 			c.fault("column %q: %v", f.Name, err)
 			continue
 		}
-		c.line("column %q: %d rows decoded, %d nulls, %d bytes stored", f.Name, r.Rows(), nulls, r.ColumnBytes(cols[0]))
+		c.line("column %q: %d rows decoded, %d nulls, %d bytes stored", f.Name, rows, nulls, r.ColumnBytes(cols[0]))
 	}
 	return nil
 }
@@ -376,7 +381,8 @@ func (c *container) printValues(ctx context.Context, r *file.Reader, ref PageRef
 }
 
 func (c *container) values(ctx context.Context, r *file.Reader, cols []file.Column, start, end uint64) {
-	const shown, shownBytes = 5, 120
+	const shown, shownBytes, decodedMax = 5, 120, 1 << 20
+	end = min(end, start+decodedMax)
 	var texts []string
 	err := eachBatch(ctx, r, cols, start, end, func(b arrow.RecordBatch) {
 		for i := 0; i < int(b.NumRows()) && len(texts) < shown; i++ {

@@ -204,7 +204,7 @@ func FuzzFile(f *testing.F) {
 		s := object.NewMemory("m")
 		must(t, s.Put(ctx, "d/_versions/1.manifest", b, true))
 		var out strings.Builder
-		if _, err := File(ctx, &out, s, "d/_versions/1.manifest", FileOptions{ReadRows: len(b) < 1<<16}); err != nil {
+		if _, err := File(ctx, &out, s, "d/_versions/1.manifest", FileOptions{ReadRows: true, RowsMax: 20_000}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Page(ctx, &out, s, "d/_versions/1.manifest", PageRef{}); err != nil && !errors.Is(err, errs.ErrCorrupt) &&

@@ -1,15 +1,11 @@
 package manifest
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/ipc"
 
 	"github.com/lakesql/lakesql/internal/errs"
-	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/storage/pb/tablepb"
 	"github.com/lakesql/lakesql/storage/rowset"
 )
@@ -50,40 +46,13 @@ func ParseDeletions(b []byte, kind tablepb.DeletionFile_DeletionFileType, physic
 	return out, nil
 }
 
-// deletionSlackBytes covers what a reader of an Arrow file allocates besides the offsets: metadata and padding.
-const deletionSlackBytes = 1 << 20
-
-// parseDeletionArrow reads an Arrow file of one batch with one UInt32 column, in any order.
-func parseDeletionArrow(b []byte, physicalRows uint64) (out *roaring.Bitmap, err error) {
-	// The file's own sizes decide what the Arrow reader allocates; no honest file needs more than this.
-	limit := int64(len(b)) + int64(min(physicalRows, 1<<32))*4 + deletionSlackBytes
-	alloc := mem.NewAllocator(nil, mem.NewBudget("deletion file", limit, nil))
-	defer func() { // the Arrow reader panics on structures that make no sense, and on a refused allocation
-		if r := recover(); r != nil {
-			out, err = nil, errs.Corrupt("deletion file", -1, "%v", r)
-		}
-	}()
-	r, err := ipc.NewFileReader(bytes.NewReader(b), ipc.WithAllocator(alloc))
+// parseDeletionArrow reads an Arrow file with one column of offsets, in any order.
+func parseDeletionArrow(b []byte, physicalRows uint64) (*roaring.Bitmap, error) {
+	offsets, err := readUint32File(b, physicalRows)
 	if err != nil {
 		return nil, errs.Corrupt("deletion file", -1, "%w", err)
 	}
-	defer func() { _ = r.Close() }() // reads memory: nothing can be lost
-	if n := r.NumRecords(); n != 1 {
-		return nil, errs.Corrupt("deletion file", -1, "%d batches, not 1", n)
-	}
-	rec, err := r.RecordBatch(0)
-	if err != nil {
-		return nil, errs.Corrupt("deletion file", -1, "%w", err)
-	}
-	defer rec.Release()
-	if rec.NumCols() != 1 {
-		return nil, errs.Corrupt("deletion file", -1, "%d columns, not 1", rec.NumCols())
-	}
-	col, ok := rec.Column(0).(*array.Uint32)
-	if !ok || col.NullN() > 0 {
-		return nil, errs.Corrupt("deletion file", -1, "its column is %s with %d nulls", rec.Column(0).DataType(), rec.Column(0).NullN())
-	}
-	out = roaring.New()
-	out.AddMany(col.Uint32Values())
+	out := roaring.New()
+	out.AddMany(offsets)
 	return out, nil
 }

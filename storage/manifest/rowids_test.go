@@ -235,6 +235,8 @@ func TestDeletionsOfBothKinds(t *testing.T) {
 	}{
 		{"arrow, unsorted, with a double", deletionArrow(t, offsets), arrowKind, want},
 		{"arrow, zstd", deletionArrow(t, offsets, ipc.WithZstd()), arrowKind, want},
+		{"arrow, lz4", deletionArrow(t, offsets, ipc.WithLZ4()), arrowKind, want},
+		{"arrow, long and zstd", deletionArrow(t, runs.ToArray(), ipc.WithZstd()), arrowKind, runs},
 		{"bitmap", bin, bitmapKind, want},
 		{"bitmap with runs", runBytes, bitmapKind, runs},
 	} {
