@@ -12,6 +12,7 @@ import (
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 
 	"github.com/lakesql/lakesql/exec"
+	"github.com/lakesql/lakesql/exec/expr"
 	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/planner/gms/provider"
 	"github.com/lakesql/lakesql/planner/gms/translate"
@@ -248,3 +249,6 @@ func (info *ColumnInfo) describe(t sql.Type) {
 		info.Decimals = uint32(d.Scale())
 	}
 }
+
+// ExprEnv is what evaluating over the result's columns depends on: the session's time zone and the statement's memory.
+func (r *Result) ExprEnv() *expr.Env { return &r.request.Env.Expr }

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+
+	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/server"
+)
+
+// defaultListen is MySQL's port on loopback.
+const defaultListen = "127.0.0.1:3306"
+
+type serveFlags struct {
+	listen, config, portFile string
+	lakes, parquets          []string
+	verbose                  bool
+}
+
+func serveCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve [--lake NAME=URI]...",
+		Short: "Serve lakes over the MySQL protocol",
+		Long: `serve makes each lake, a folder of NAME.lance datasets, one MySQL database, and each folder of Parquet files too. Any MySQL client connects.
+
+Without users in the configuration everybody is root, so only a loopback address is allowed.`,
+		Example: `  lakesql serve --lake demo=./demo
+  lakesql serve --listen 127.0.0.1:3307 --lake prod=s3://bucket/prefix --parquet raw=/data/parquet
+  lakesql serve --config lakesql.yaml
+
+A configuration:
+
+  listen: 0.0.0.0:3306
+  memory_limit: 8GiB
+  query_memory_limit: 2GiB
+  users:
+    - {name: analyst, password: secret}
+  catalogs:
+    - {name: prod, kind: lance, uri: /data/lake}
+    - {name: raw, kind: parquet, uri: /data/parquet}`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.merge()
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), c, f, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&f.listen, "listen", "", "address to listen on (default "+defaultListen+"; port 0 = a free one)")
+	cmd.Flags().StringArrayVar(&f.lakes, "lake", nil, "a lake: NAME=FOLDER or NAME=s3://bucket/prefix; may be repeated")
+	cmd.Flags().StringArrayVar(&f.parquets, "parquet", nil, "a folder of Parquet files: NAME=FOLDER; may be repeated")
+	cmd.Flags().StringVar(&f.config, "config", "", "YAML configuration; flags come on top of it")
+	cmd.Flags().StringVar(&f.portFile, "port-file", "", "write the port to this file once connections are accepted")
+	cmd.Flags().BoolVar(&f.verbose, "verbose", false, "log connections and statements")
+	return cmd
+}
+
+// merge puts the flags over the configuration file.
+func (f serveFlags) merge() (config, error) {
+	var c config
+	if f.config != "" {
+		var err error
+		if c, err = readConfig(f.config); err != nil {
+			return c, err
+		}
+	}
+	lakes, err := parseCatalogs("lance", f.lakes)
+	if err != nil {
+		return c, err
+	}
+	parquets, err := parseCatalogs("parquet", f.parquets)
+	if err != nil {
+		return c, err
+	}
+	c.Catalogs = append(append(c.Catalogs, lakes...), parquets...)
+	if f.listen != "" {
+		c.Listen = f.listen
+	}
+	if c.Listen == "" {
+		c.Listen = defaultListen
+	}
+	if len(c.Catalogs) == 0 {
+		return c, errs.New(errs.ErrInvalid, "nothing to serve: name a lake with --lake NAME=FOLDER, or try `lakesql demo`")
+	}
+	return c, nil
+}
+
+func serve(ctx context.Context, c config, f serveFlags, out io.Writer) (err error) {
+	quiet(f.verbose)
+	e, err := openEngine(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	s, err := server.Start(context.WithoutCancel(ctx), e, c.serverOptions())
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(c.Catalogs))
+	for i, cat := range c.Catalogs {
+		names[i] = cat.Name
+	}
+	fmt.Fprintf(out, "serving %s on %s\n%s\n", strings.Join(names, ", "), s.Addr(), clientLine(s.Addr(), names[0], len(c.Users) > 0))
+	if f.portFile != "" {
+		_, port, _ := net.SplitHostPort(s.Addr().String())
+		if err := os.WriteFile(f.portFile, []byte(port), 0o600); err != nil {
+			return errors.Join(errs.New(errs.ErrIO, "port file: %w", err), s.Close())
+		}
+	}
+	<-ctx.Done()
+	fmt.Fprintln(out, "stopping")
+	return s.Close()
+}
+
+// clientLine is what to type to connect.
+func clientLine(addr net.Addr, database string, withUsers bool) string {
+	host, port, _ := net.SplitHostPort(addr.String())
+	user := "root"
+	if withUsers {
+		user = "USER -p"
+	}
+	return fmt.Sprintf("connect with: mysql --host %s --port %s --user %s --comments %s", host, port, user, database)
+}
+
+// quiet keeps the libraries' logs to what an operator must see.
+func quiet(verbose bool) {
+	logrus.SetLevel(logrus.ErrorLevel)
+	if verbose {
+		logrus.SetLevel(logrus.DebugLevel)
+	}
+}

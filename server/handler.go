@@ -1,0 +1,202 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/server"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/lakesql/lakesql/engine"
+	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/spawn"
+	"github.com/lakesql/lakesql/planner/dialect"
+	"github.com/lakesql/lakesql/planner/gms/mysqlerr"
+)
+
+// handler runs the statements of connections on the engine and sends their columns straight to the wire. What it does not override
+// (sessions, preparing, resets) is go-mysql-server's.
+type handler struct {
+	mysql.Handler
+	engine   *engine.Engine
+	sessions *gms.SessionManager
+}
+
+var _ mysql.Handler = (*handler)(nil)
+
+// ComQuery implements mysql.Handler.
+func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, callback mysql.ResultSpoolFn) error {
+	return asMySQL(h.run(ctx, c, strings.Clone(query), nil, false, callback)) // the packet's bytes are reused
+}
+
+// ComMultiQuery implements mysql.Handler: it runs the first statement and returns the others.
+func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string, callback mysql.ResultSpoolFn) (string, error) {
+	statements := dialect.Split(strings.Clone(query))
+	if len(statements) == 0 {
+		return "", asMySQL(h.run(ctx, c, "", nil, false, callback))
+	}
+	rest := strings.Join(statements[1:], ";")
+	if err := h.run(ctx, c, statements[0], nil, rest != "", callback); err != nil {
+		return "", asMySQL(err)
+	}
+	return rest, nil
+}
+
+// ComStmtExecute implements mysql.Handler.
+func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *mysql.PrepareData, callback func(*sqltypes.Result) error) error {
+	bindings, err := literals(prepare.BindVars)
+	if err != nil {
+		return asMySQL(err)
+	}
+	return asMySQL(h.run(ctx, c, prepare.PrepareStmt, bindings, false, func(r *sqltypes.Result, _ bool) error { return callback(r) }))
+}
+
+// ComPrepare implements mysql.Handler.
+func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, prepare *mysql.PrepareData) (fields []*querypb.Field, err error) {
+	err = spawn.Guard(func() (err error) {
+		fields, err = h.Handler.ComPrepare(ctx, c, query, prepare)
+		return err
+	})
+	return fields, asMySQL(err)
+}
+
+// asMySQL gives an error its MySQL code. It returns the interface's nil for nil.
+func asMySQL(err error) error {
+	if err == nil {
+		return nil
+	}
+	return mysqlerr.Convert(err)
+}
+
+func literals(vars map[string]*querypb.BindVariable) (map[string]sqlparser.Expr, error) {
+	out := make(map[string]sqlparser.Expr, len(vars))
+	for name, v := range vars {
+		value, err := sqltypes.BindVariableToValue(v)
+		if err != nil {
+			return nil, errs.New(errs.ErrInvalid, "parameter %s: %w", name, err)
+		}
+		if out[name], err = sqlparser.ExprFromValue(value); err != nil {
+			return nil, errs.New(errs.ErrInvalid, "parameter %s: %w", name, err)
+		}
+	}
+	return out, nil
+}
+
+// run runs one statement and sends its result. It ends early when the client goes away or the statement is killed (I2).
+func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, bindings map[string]sqlparser.Expr, more bool, callback mysql.ResultSpoolFn) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	sc, err := h.sessions.NewContextWithQuery(ctx, c, query)
+	if err != nil {
+		return err
+	}
+	if sc, err = sc.ProcessList.BeginQuery(sc, query); err != nil {
+		return err
+	}
+	defer sc.ProcessList.EndQuery(sc)
+	if err := sql.SessionCommandBegin(sc.Session); err != nil {
+		return err
+	}
+	defer sql.SessionCommandEnd(sc.Session)
+
+	watch, stop := context.WithCancel(sc)
+	g, watch := spawn.WithContext(watch, 0)
+	g.Go("client watch", func() error { watchClient(watch, c.Conn, cancel); return nil })
+	defer func() { stop(); _ = g.Wait() }()
+
+	return spawn.Guard(func() error { return h.answer(sc, c, query, bindings, more, callback) })
+}
+
+func (h *handler) answer(sc *sql.Context, c *mysql.Conn, query string, bindings map[string]sqlparser.Expr, more bool, callback mysql.ResultSpoolFn) (err error) {
+	res, err := h.engine.Run(sc, engine.Call{Text: query, Bindings: bindings})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, res.Close()) }()
+	if err := setStatus(sc, c); err != nil {
+		return err
+	}
+	if !res.HasRows() {
+		return callback(&sqltypes.Result{RowsAffected: res.AffectedRows, InsertID: res.InsertID, Info: res.Info}, more)
+	}
+	return h.stream(c, res, more, callback)
+}
+
+// stream sends the batches of a result. The column definitions go out with the first batch, so that an error before it is an error packet.
+func (h *handler) stream(c *mysql.Conn, res *engine.Result, more bool, callback mysql.ResultSpoolFn) error {
+	fields, types := describe(res.Columns)
+	ctx := res.Context()
+	var enc *rowEncoder
+	sent := false
+	for {
+		b, err := res.Operator.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		// The library holds the rows of a server-side cursor back until they are fetched, so they need memory of their own.
+		if enc == nil || c.StatusFlags&uint16(mysql.ServerCursorExists) != 0 {
+			if enc, err = newRowEncoder(b.Schema(), types); err != nil {
+				b.Release()
+				return err
+			}
+		}
+		rows, err := enc.encode(res.ExprEnv(), b)
+		n := uint64(b.NumRows())
+		b.Release()
+		if err != nil {
+			return err
+		}
+		if err := callback(&sqltypes.Result{Fields: fields, Rows: rows, RowsAffected: n}, more); err != nil {
+			return err
+		}
+		sent = true
+	}
+	if sent {
+		return nil
+	}
+	return callback(&sqltypes.Result{Fields: fields}, more)
+}
+
+func describe(cols []engine.ColumnInfo) ([]*querypb.Field, []querypb.Type) {
+	fields := make([]*querypb.Field, len(cols))
+	types := make([]querypb.Type, len(cols))
+	for i, col := range cols {
+		types[i] = col.Code
+		fields[i] = &querypb.Field{
+			Name: col.Name, OrgName: col.Name, Table: col.Table, OrgTable: col.Table, Database: col.Database,
+			Type: col.Code, Charset: col.Charset, ColumnLength: col.LengthBytes, Flags: col.Flags, Decimals: col.Decimals,
+		}
+	}
+	return fields, types
+}
+
+// setStatus tells the client whether it is in a transaction and commits by itself.
+func setStatus(sc *sql.Context, c *mysql.Conn) error {
+	v, err := sc.GetSessionVariable(sc, sql.AutoCommitSessionVar)
+	if err != nil {
+		return err
+	}
+	on, err := sql.ConvertToBool(sc, v)
+	if err != nil {
+		return err
+	}
+	set := func(flag uint16, yes bool) {
+		if yes {
+			c.StatusFlags |= flag
+		} else {
+			c.StatusFlags &^= flag
+		}
+	}
+	set(uint16(mysql.ServerStatusAutocommit), on)
+	set(uint16(mysql.ServerInTransaction), sc.GetTransaction() != nil)
+	return nil
+}
