@@ -119,20 +119,26 @@ func inlineWidth(src []byte, wordBits int) (block []byte, width int, err error) 
 	return block, int(w), nil
 }
 
+// packedTail returns how n values that were packed out of line lie in src: whole blocks, then a tail of plain words or one more block.
+func packedTail(src []byte, wordBits, width, n int) (full, tail int, plain bool, err error) {
+	full, tail = n/blockValues, n%blockValues
+	need := full * 128 * width
+	if plain = len(src) == need+tail*wordBits/8; !plain && tail > 0 {
+		need += 128 * width
+	}
+	if len(src) < need {
+		return 0, 0, false, corrupt("bitpacked values", "%d bytes for %d values of %d bits", len(src), n, width)
+	}
+	return full, tail, plain, nil
+}
+
 // unpackMany expands n values that were packed out of line: whole blocks, then a tail that is either one more block or plain words.
 // dst has room for n rounded up to blocks.
 func unpackMany(dst, src []byte, wordBits, width, n int) error {
-	full, tail := n/blockValues, n%blockValues
 	blockBytes, outBytes, word := 128*width, 128*wordBits, wordBits/8
-	plain := len(src) == full*blockBytes+tail*word
-	need := full * blockBytes
-	if plain {
-		need += tail * word
-	} else if tail > 0 {
-		need += blockBytes
-	}
-	if len(src) < need {
-		return corrupt("bitpacked values", "%d bytes for %d values of %d bits", len(src), n, width)
+	full, tail, plain, err := packedTail(src, wordBits, width, n)
+	if err != nil {
+		return err
 	}
 	for i := range full {
 		unpack(dst[i*outBytes:], src[i*blockBytes:], wordBits, width)
@@ -147,3 +153,27 @@ func unpackMany(dst, src []byte, wordBits, width, n int) error {
 	unpack(dst[full*outBytes:], src[full*blockBytes:], wordBits, width)
 	return nil
 }
+
+// unpackOne returns value i of a packed block. packedRow is its own inverse, so the place follows from i by the same table.
+func unpackOne(src []byte, wordBits, width, i int) uint64 {
+	if width == 0 {
+		return 0
+	}
+	lanes := blockValues / wordBits
+	rest := i & 127
+	r := packedRow[rest/lanes*lanes/16]*8 + i>>7
+	lane := rest & (lanes - 1)
+	pos := r * width
+	k, s := pos/wordBits, pos%wordBits
+	word := wordBits / 8
+	at := (k*lanes + lane) * word
+	v := littleEndian(src[at:at+word]) >> s
+	if left := wordBits - s; left < width {
+		at += lanes * word
+		v |= littleEndian(src[at:at+word]) << left
+	}
+	return v & lowMask(width)
+}
+
+// fewValues is up to how many values of a block are cheaper to unpack one by one.
+const fewValues = 24

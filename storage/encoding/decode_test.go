@@ -326,3 +326,49 @@ func TestGatherKeepsOutOfRangeIndicesOfNulls(t *testing.T) {
 		t.Errorf("got %v, want a corruption", err)
 	}
 }
+
+func TestSingleValuesEqualTheBlock(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(2, 1))
+	for _, wordBits := range []int{8, 16, 32, 64} {
+		for width := 0; width <= wordBits; width++ {
+			values := make([]uint64, blockValues)
+			for i := range values {
+				values[i] = rnd.Uint64() & lowMask(width)
+			}
+			src := packSlowly(values, wordBits, width)
+			for i, want := range values {
+				if got := unpackOne(src, wordBits, width, i); got != want {
+					t.Fatalf("%d-bit words packed to %d bits, value %d: %#x, want %#x", wordBits, width, i, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestRangesOfLevelsEqualTheBlock(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 1))
+	for _, n := range []int{1, 5, 600, 1024, 1030, 2000} {
+		levels := make([]uint16, n)
+		for i := range levels {
+			levels[i] = uint16(rnd.IntN(4))
+		}
+		for name, enc := range map[string]*encpb.CompressiveEncoding{"packed": outOfLineOf(16, 2), "flat": flatOf(16)} {
+			src := bytesOf(levels)
+			if name == "packed" {
+				src = appendLevels(nil, levels, 2)
+			}
+			l, err := CompileLevels(enc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 50 {
+				from := rnd.IntN(n)
+				to := from + rnd.IntN(min(n-from, 40)+1)
+				got, err := l.AppendRange(nil, src, n, from, to, &Codecs{})
+				if err != nil || !slices.Equal(got, levels[from:to]) {
+					t.Fatalf("%s levels [%d, %d) of %d: %v, %v", name, from, to, n, got, err)
+				}
+			}
+		}
+	}
+}

@@ -129,6 +129,39 @@ func (l *Levels) Append(dst []uint16, src []byte, n int, c *Codecs) ([]uint16, e
 	return dst, nil
 }
 
+// AppendRange decodes the levels [from, to) of a block of n behind those in dst.
+func (l *Levels) AppendRange(dst []uint16, src []byte, n, from, to int, c *Codecs) ([]uint16, error) {
+	if l.kind == levelsOutOfLine && l.general == 0 && to-from <= fewValues {
+		return l.appendFew(dst, src, n, from, to)
+	}
+	base := len(dst)
+	dst, err := l.Append(dst, src, n, c)
+	if err != nil {
+		return dst, err
+	}
+	if from > 0 {
+		copy(dst[base:], dst[base+from:base+to])
+	}
+	return dst[:base+to-from], nil
+}
+
+// appendFew takes single levels out of packed blocks.
+func (l *Levels) appendFew(dst []uint16, src []byte, n, from, to int) ([]uint16, error) {
+	full, tail, plain, err := packedTail(src, levelWordBits, l.width, n)
+	if err != nil {
+		return dst, err
+	}
+	for i := from; i < to; i++ {
+		block := i / blockValues
+		if block == full && plain {
+			dst = append(dst, binary.LittleEndian.Uint16(src[len(src)-2*tail+2*(i%blockValues):]))
+			continue
+		}
+		dst = append(dst, uint16(unpackOne(src[block*128*l.width:], levelWordBits, l.width, i%blockValues)))
+	}
+	return dst, nil
+}
+
 // appendLevelRuns expands: u64 size of the values, values, one length byte a run.
 func appendLevelRuns(dst []uint16, src []byte, n int) ([]uint16, error) {
 	values, lengths, err := splitRuns(src, 2)

@@ -179,6 +179,16 @@ func (p packedMini) append(c *Chunk, dst *Values, from, to int) error {
 		dst.N += c.n
 		return nil
 	}
+	if to-from <= fewValues && len(dst.items) == 0 {
+		w := p.wordBits / 8
+		out := dst.fixed.tail((to - from) * w)
+		for i := from; i < to; i++ {
+			putLittleEndian(out[(i-from)*w:(i-from+1)*w], unpackOne(block, p.wordBits, width, i))
+		}
+		dst.fixed.advance(len(out))
+		dst.N += to - from
+		return nil
+	}
 	c.plain = slices.Grow(c.plain[:0], size)[:size]
 	unpack(c.plain, block, p.wordBits, width)
 	c.isPlain = true

@@ -291,3 +291,17 @@ func littleEndian(b []byte) uint64 {
 
 // IsAligned reports whether fixed-width values consist of whole bytes, so that plain ones are an Arrow buffer as they lie.
 func (z *Zip) IsAligned() bool { return !z.bitItems }
+
+// putLittleEndian writes a number of 1 to 8 bytes.
+func putLittleEndian(b []byte, v uint64) {
+	switch len(b) {
+	case 4:
+		binary.LittleEndian.PutUint32(b, uint32(v))
+	case 8:
+		binary.LittleEndian.PutUint64(b, v)
+	default:
+		for i := range b {
+			b[i] = byte(v >> (8 * i))
+		}
+	}
+}

@@ -1,11 +1,8 @@
 package file
 
 import (
-	"context"
-
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/compute"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/lakesql/lakesql/internal/errs"
@@ -150,39 +147,4 @@ func packedData(v *encoding.Values, f *schema.Field, t arrow.DataType, validity 
 		children = append(children, d)
 	}
 	return array.NewData(t, v.N, []*memory.Buffer{validity}, children, nulls, 0), nil
-}
-
-// reorder returns rows of a batch whose row i is unique[i]; unique ascends.
-func reorder(ctx context.Context, batch arrow.RecordBatch, unique, rows []uint64, mem memory.Allocator) (arrow.RecordBatch, error) {
-	place := make(map[uint64]uint32, len(unique))
-	for i, row := range unique {
-		place[row] = uint32(i)
-	}
-	index := memory.NewResizableBuffer(mem)
-	defer index.Release()
-	index.Resize(4 * len(rows))
-	numbers := arrow.Uint32Traits.CastFromBytes(index.Bytes())
-	for i, row := range rows {
-		numbers[i] = place[row]
-	}
-	data := array.NewData(arrow.PrimitiveTypes.Uint32, len(rows), []*memory.Buffer{nil, index}, nil, 0, 0)
-	defer data.Release()
-	indices := array.NewUint32Data(data)
-	defer indices.Release()
-
-	ctx = compute.WithAllocator(ctx, mem)
-	cols := make([]arrow.Array, 0, batch.NumCols())
-	defer func() {
-		for _, c := range cols {
-			c.Release()
-		}
-	}()
-	for _, c := range batch.Columns() {
-		taken, err := compute.TakeArray(ctx, c, indices)
-		if err != nil {
-			return nil, errs.New(errs.ErrInternal, "reorder %s: %w", c.DataType(), err)
-		}
-		cols = append(cols, taken)
-	}
-	return array.NewRecordBatch(batch.Schema(), cols, int64(len(rows))), nil
 }

@@ -324,3 +324,23 @@ func (m *miniPage) findRuns(t *chunkTable, spans []span) []chunkRun {
 	}
 	return runs
 }
+
+// estimate guesses the values and the bytes of a part: its share of the chunks that it touches.
+func (m *miniPage) estimate(p *part) (values, bytes int) {
+	st, _ := p.state.(*miniState)
+	t := st.chunks
+	for _, run := range st.runs {
+		values += int(t.items[run.to] - t.items[run.from])
+		bytes += len(run.bytes)
+	}
+	rows := spanRows(p.spans)
+	if m.repIndex == 0 {
+		return rows, int(float64(bytes) * float64(rows) / float64(max(values, 1)))
+	}
+	touched := 0
+	for _, run := range st.runs {
+		touched += int(t.finished[run.to] - t.finished[run.from])
+	}
+	share := min(1, float64(rows)/float64(max(touched, 1)))
+	return int(share * float64(values)), int(share * float64(bytes))
+}

@@ -99,15 +99,11 @@ func (c *miniCursor) appendRows(sp span) error {
 
 // appendDef adds the definition levels [a, b) of the open chunk.
 func (c *miniCursor) appendDef(a, b int) error {
-	base := len(c.s.def)
-	def, err := c.m.def.Append(c.s.def, c.defBytes, c.levels, c.codecs)
+	def, err := c.m.def.AppendRange(c.s.def, c.defBytes, c.levels, a, b, c.codecs)
 	if err != nil {
 		return c.locate(err)
 	}
-	if a > 0 {
-		copy(def[base:], def[base+a:base+b])
-	}
-	c.s.def = def[:base+b-a]
+	c.s.def = def
 	return nil
 }
 

@@ -220,15 +220,22 @@ func inPage(err error, p *page) error {
 }
 
 func (l *leafRead) decode(ctx context.Context, s *scratch) error {
-	rows := 0
+	rows, bytes := 0, 0
 	for _, p := range l.parts {
-		rows += spanRows(p.spans)
+		n, b := spanRows(p.spans), 0
+		if e, ok := p.layout.(interface{ estimate(p *part) (int, int) }); ok {
+			n, b = e.estimate(p)
+		}
+		rows, bytes = rows+n, bytes+b
 	}
 	l.nest = encoding.NewNesting(l.q.mem, l.plan.specs)
 	if l.isDictionary() {
 		l.dicts.init(l)
 	} else if !l.readsDirect() {
 		l.values = encoding.NewValues(l.q.mem, l.q.r.codecs, &l.plan.shape, rows)
+		if l.plan.shape.Kind == encoding.Variable {
+			l.values.ReserveData(bytes)
+		}
 	}
 	for _, p := range l.parts {
 		if err := ctx.Err(); err != nil {

@@ -146,19 +146,21 @@ func position(b []byte) uint64 {
 	}
 }
 
+// estimate guesses the values and the bytes of a part.
+func (z *zipPage) estimate(p *part) (values, bytes int) {
+	data, _ := p.state.([][]byte)
+	for _, b := range data {
+		bytes += len(b)
+	}
+	return spanRows(p.spans), bytes
+}
+
 func (z *zipPage) decode(l *leafRead, p *part, s *scratch) error {
 	data, _ := p.state.([][]byte)
 	if l.values == nil { // readsDirect
 		l.direct = data[0]
 		l.nest.AppendValid(spanRows(p.spans))
 		return nil
-	}
-	if z.length > 0 {
-		total := 0
-		for _, b := range data {
-			total += len(b)
-		}
-		l.values.ReserveData(total)
 	}
 	for i, b := range data {
 		if err := z.decodeSpan(l, s, b, int(p.spans[i].to-p.spans[i].from)); err != nil {
