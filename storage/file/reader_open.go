@@ -20,7 +20,7 @@ const (
 	footerMagic   = "LANC"
 	tableRowBytes = 16
 	// tailBytes is read at once from stores where a request costs more than the bytes.
-	tailBytes = 64 << 10
+	tailBytes = 32 << 10
 	// metadataBytesMax bounds the metadata of one column, and the schema.
 	metadataBytesMax = 256 << 20
 	// pagesMax bounds the pages of one column, rowsMax the rows of a file.

@@ -1,0 +1,5 @@
+//go:build !shared
+
+package storage
+
+const takeRows = 100_000
