@@ -20,7 +20,7 @@ import (
 // write, on one page and on several.
 func TestEveryTypeEqualsTheReferenceEngine(t *testing.T) {
 	answers, err := filepath.Glob(filepath.Join(testutil.Root(t), "testdata", "file", "*.arrow.gz"))
-	if err != nil || len(answers) < 6 {
+	if err != nil || len(answers) < 8 {
 		t.Fatalf("%d answers: %v", len(answers), err)
 	}
 	for _, path := range answers {

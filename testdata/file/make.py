@@ -121,3 +121,8 @@ for v in ['2.0', '2.1', '2.2']:
     for n in [3, 400]:
         for name, names in [('types', None), ('fslstruct', ['fslstruct'])]:
             write(f'{out}/{name}_v{v.replace(".", "")}_{n}', n, v, names)
+
+for v in ['2.0', '2.1']:  # blob columns: refused by the reader
+    schema = pa.schema([pa.field('b', pa.large_binary(), metadata={'lance-encoding:blob': 'true'})])
+    with LanceFileWriter(f'{out}/blob_v{v.replace(".", "")}.lance', schema, version=v) as w:
+        w.write_batch(pa.table([pa.array([b'x' * 100, b'', None], pa.large_binary())], schema=schema))
