@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -23,6 +24,7 @@ type memTable struct {
 	batch   arrow.RecordBatch
 	scanned []string // columns asked for by scans
 	taken   []string // columns asked for by takes, with the number of rows
+	mu      sync.Mutex
 }
 
 func (m *memTable) Ref() TableRef                             { return TableRef{Source: "demo", Table: "t", Version: 3} }
@@ -45,6 +47,8 @@ func (m *memTable) LiveRows(context.Context, []uint32) (*rowset.Set, error) {
 }
 
 func (m *memTable) Take(_ context.Context, addrs []rowset.RowAddr, columns []string, alloc memory.Allocator) (arrow.RecordBatch, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.taken = append(m.taken, fmt.Sprintf("%v x %d", columns, len(addrs)))
 	idx := make([]int32, len(addrs))
 	for i, a := range addrs {
@@ -328,4 +332,47 @@ func TestPanicsBecomeErrorsEverywhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A join with few keys makes the scan of the other side read the key first and the other columns for its matches alone.
+func TestScanReadsLateUnderAJoinWithFewKeys(t *testing.T) {
+	everyConfig(t, func(t *testing.T, env *Env) {
+		var rows []string
+		for i := range 5000 {
+			rows = append(rows, fmt.Sprintf(`{"id":%d,"g":%d,"s":"value %d"}`, i, i%100, i))
+		}
+		src := fromJSON(t, memory.DefaultAllocator, threeColumns, "["+strings.Join(rows, ",")+"]")
+		table := &memTable{batch: src.batch}
+		env.Tables = table
+		hits := fromJSON(t, memory.DefaultAllocator, fields("k", arrow.PrimitiveTypes.Int64), `[{"k":7},{"k":4999},{"k":null},{"k":123456},{"k":7},{"k":3000}]`)
+		g := &expr.Column{ID: 0, Name: "g", T: arrow.PrimitiveTypes.Int64}
+		for _, c := range []struct {
+			spec    ScanSpec
+			scanned string
+			want    []string
+		}{
+			{ScanSpec{Columns: []string{"g", "s", "id"}, RowAddr: true}, "[[id]]",
+				[]string{"7|7|value 7|7|7", "7|7|value 7|7|7", "3000|0|value 3000|3000|3000", "4999|99|value 4999|4999|4999"}},
+			{ScanSpec{Columns: []string{"g", "s", "id"}, Filter: call(t, ">", g, lit(0))}, "[[g id]]",
+				[]string{"7|7|value 7|7", "7|7|value 7|7", "4999|99|value 4999|4999"}},
+			{ScanSpec{Columns: []string{"g", "s", "id"}, Candidates: &fixedCandidates{[]uint64{7, 8}}}, "[[id]]", []string{"7|7|value 7|7", "7|7|value 7|7"}},
+			{ScanSpec{Columns: []string{"id"}}, "[[id]]", []string{"7|7", "7|7", "3000|3000", "4999|4999"}}, // nothing to read late
+		} {
+			table.scanned, table.taken = nil, nil
+			scan := must(NewScan(table, c.spec))(t)
+			j := must(NewHashJoin(JoinSpec{Kind: JoinInner, Left: hits, Right: scan, BuildLeft: true, LeftKeys: []expr.Expr{col(hits, "k")}, RightKeys: []expr.Expr{col(scan, "id")}}))(t)
+			got, err := collectRows(env, j)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameRows(t, got, c.want, false)
+			if s := fmt.Sprint(table.scanned); s != c.scanned {
+				t.Errorf("scanned %s, want %s", s, c.scanned)
+			}
+			late := len(c.spec.Columns) > 1
+			if (len(table.taken) > 0) != late {
+				t.Errorf("taken: %v", table.taken)
+			}
+		}
+	})
 }

@@ -109,6 +109,25 @@ func (p *Scan) OpenWorkers(ctx context.Context, env *Env, n int) ([]Operator, er
 	if among != nil && among.IsEmpty() {
 		return []Operator{&empty{schema: p.Out}}, nil
 	}
+	sets, err := newKeySets(env, p)
+	if err != nil {
+		return nil, err
+	}
+	ops, err := p.openReaders(ctx, env, table, sets, among, n)
+	if err != nil && sets != nil {
+		sets.res.Free()
+	}
+	return ops, err
+}
+
+// openReaders opens n workers, which read some columns late where sets makes that pay.
+func (p *Scan) openReaders(ctx context.Context, env *Env, table Table, sets *keySets, among *rowset.Set, n int) ([]Operator, error) {
+	if sets != nil {
+		if decide, ok := p.latePlan(sets, table); ok {
+			return p.openLate(ctx, env, table.(Addressable), sets, among, decide, n)
+		}
+		sets.refs = n
+	}
 	s, err := table.Scan(ctx, ScanRequest{
 		Columns: p.Spec.Columns, Among: among, RowAddr: p.Spec.RowAddr, BatchRows: env.BatchRows, Alloc: env.Alloc,
 	})
@@ -118,6 +137,12 @@ func (p *Scan) OpenWorkers(ctx context.Context, env *Env, n int) ([]Operator, er
 	ops := make([]Operator, n)
 	for i := range ops {
 		op := &scan{plan: p, reader: s.Reader()}
+		if sets != nil {
+			op.keys = &keyProbe{env: env, sets: sets}
+			for _, k := range sets.sets {
+				op.keys.at = append(op.keys.at, k.column)
+			}
+		}
 		if p.Spec.Filter != nil {
 			if op.sel, err = newSelection(env, p.Out, p.Spec.Filter); err != nil {
 				return nil, err
@@ -144,7 +169,9 @@ func (p *Scan) candidates(ctx context.Context, env *Env) (*rowset.Set, error) {
 type scan struct {
 	plan   *Scan
 	reader BatchReader
-	sel    *selection
+	keys   *keyProbe  // nil = all rows
+	sel    *selection // nil = all rows
+	closed bool
 }
 
 func (s *scan) Schema() *arrow.Schema { return s.plan.Out }
@@ -159,15 +186,20 @@ func (s *scan) Next(ctx context.Context) (arrow.RecordBatch, error) {
 			b.Release()
 			continue
 		}
-		if err := s.check(b); err != nil {
+		if err := checkBatch(s.plan.Table, s.plan.Out, b); err != nil {
 			b.Release()
 			return nil, err
 		}
 		b = withSchema(s.plan.Out, b)
-		if s.sel == nil {
-			return b, nil
+		if s.keys != nil {
+			if b, err = s.keys.keep(b); err != nil {
+				return nil, err
+			}
 		}
-		if b, err = s.sel.keep(b); err != nil || b != nil {
+		if b != nil && s.sel != nil {
+			b, err = s.sel.keep(b)
+		}
+		if err != nil || b != nil {
 			return b, err
 		}
 		if err := ctx.Err(); err != nil {
@@ -176,20 +208,29 @@ func (s *scan) Next(ctx context.Context) (arrow.RecordBatch, error) {
 	}
 }
 
-// check holds the source to its word before its arrays meet code that trusts their types.
-func (s *scan) check(b arrow.RecordBatch) error {
-	if int(b.NumCols()) != s.plan.Out.NumFields() {
-		return errs.New(errs.ErrInternal, "scan of %s: %d columns came for %d", s.plan.Table, b.NumCols(), s.plan.Out.NumFields())
+// checkBatch holds a source to its word before its arrays meet code that trusts their types.
+func checkBatch(table TableRef, want *arrow.Schema, b arrow.RecordBatch) error {
+	if int(b.NumCols()) != want.NumFields() {
+		return errs.New(errs.ErrInternal, "scan of %s: %d columns came for %d", table, b.NumCols(), want.NumFields())
 	}
 	for i, c := range b.Columns() {
-		if want := s.plan.Out.Field(i).Type; c.DataType() != want && !arrow.TypeEqual(c.DataType(), want) {
-			return errs.New(errs.ErrInternal, "scan of %s: column %q came as %s, not %s", s.plan.Table, s.plan.Out.Field(i).Name, c.DataType(), want)
+		if t := want.Field(i).Type; c.DataType() != t && !arrow.TypeEqual(c.DataType(), t) {
+			return errs.New(errs.ErrInternal, "scan of %s: column %q came as %s, not %s", table, want.Field(i).Name, c.DataType(), t)
 		}
 	}
 	return nil
 }
 
-func (s *scan) Close() error { return nil }
+func (s *scan) Close() error {
+	if s.closed || s.keys == nil {
+		return nil
+	}
+	s.closed = true
+	return s.keys.sets.drop(func() error {
+		s.keys.sets.res.Free()
+		return nil
+	})
+}
 
 // KeyTarget is a plan that can leave out rows early when it is told which keys of a column matter.
 type KeyTarget interface {
@@ -201,7 +242,7 @@ type KeyTarget interface {
 // TakesKeys implements KeyTarget.
 func (p *Scan) TakesKeys(i int) bool { return i < len(p.Spec.Columns) }
 
-// KeyFilter says that only rows whose Column has one of the values in Keys (distinct, none NULL) are wanted from Plan.
+// KeyFilter says, of a plan that appears once in its tree, that only rows whose Column has one of the values in Keys (distinct, none NULL) are wanted from Plan.
 type KeyFilter struct {
 	Plan   Plan
 	Column int
