@@ -16,6 +16,7 @@ type Budget struct {
 	parent     *Budget
 	usedBytes  atomic.Int64
 	peakBytes  atomic.Int64
+	closed     atomic.Bool // counts for itself alone
 }
 
 // NewBudget makes a budget of limitBytes (0 = unlimited) below parent (nil = none). name appears in errors.
@@ -32,8 +33,27 @@ func (b *Budget) Peak() int64 { return b.peakBytes.Load() }
 // Limit returns the budget's own limit in bytes, 0 = unlimited.
 func (b *Budget) Limit() int64 { return b.limitBytes }
 
+// Close gives back to the parents what the budget still holds: buffers that a failure left behind are garbage by then. What is
+// reserved or freed later counts in this budget alone. It is idempotent.
+func (b *Budget) Close() {
+	if b.closed.Swap(true) {
+		return
+	}
+	for l := b.parent; l != nil; l = l.above() {
+		l.usedBytes.Add(-b.usedBytes.Load())
+	}
+}
+
+// above is the budget that counts too; nil at the root and above a closed one.
+func (b *Budget) above() *Budget {
+	if b.closed.Load() {
+		return nil
+	}
+	return b.parent
+}
+
 func (b *Budget) grow(n int64) error {
-	for l := b; l != nil; l = l.parent {
+	for l := b; l != nil; l = l.above() {
 		used := l.usedBytes.Add(n)
 		if l.limitBytes > 0 && used > l.limitBytes {
 			for u := b; ; u = u.parent {
@@ -52,7 +72,7 @@ func (b *Budget) grow(n int64) error {
 }
 
 func (b *Budget) shrink(n int64) {
-	for l := b; l != nil; l = l.parent {
+	for l := b; l != nil; l = l.above() {
 		l.usedBytes.Add(-n)
 	}
 }

@@ -49,3 +49,21 @@ func TestAllocatorCountsReallocationAndFree(t *testing.T) {
 	}()
 	a.Allocate(2000)
 }
+
+func TestCloseGivesBackWhatWasLeftBehind(t *testing.T) {
+	server := NewBudget("server", 0, nil)
+	query := NewBudget("query", 0, server)
+	left, late := query.Reserve(), query.Reserve()
+	if err := errors.Join(left.Grow(50), late.Grow(7)); err != nil {
+		t.Fatal(err)
+	}
+	query.Close()
+	query.Close()
+	if server.Used() != 0 {
+		t.Fatalf("%d bytes left after Close", server.Used())
+	}
+	late.Free()
+	if err := left.Grow(5); err != nil || server.Used() != 0 || query.Used() != 55 {
+		t.Fatalf("server %d, query %d after later use, %v", server.Used(), query.Used(), err)
+	}
+}
