@@ -42,6 +42,9 @@ func (t *Table) Ref() exec.TableRef { return t.ref }
 // Schema implements exec.Table.
 func (t *Table) Schema() *arrow.Schema { return t.schema }
 
+// Batches returns the table's data.
+func (t *Table) Batches() []arrow.RecordBatch { return t.batches }
+
 // Rows implements exec.Table.
 func (t *Table) Rows() int64 { return t.rows }
 

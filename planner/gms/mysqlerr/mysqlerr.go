@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/mysql"
 	goerrors "gopkg.in/src-d/go-errors.v1"
 
@@ -49,7 +50,7 @@ func kinds() []struct {
 }
 
 // foreign maps errors of go-mysql-server that it gives no code itself.
-func foreign() []struct {
+func foreign() []struct { //nolint:funlen // a flat table
 	kind *goerrors.Kind
 	code code
 } {
@@ -82,6 +83,17 @@ func foreign() []struct {
 		{sql.ErrViewDoesNotExist, code{1146, "42S02"}},
 		{sql.ErrDuplicateAliasOrTable, code{1066, "42000"}},
 		{sql.ErrInvalidType, code{1210, generalState}},
+		{sql.ErrCreateTableNotSupported, code{1235, "42000"}},
+		{sql.ErrDropTableNotSupported, code{1235, "42000"}},
+		{sql.ErrRenameTableNotSupported, code{1235, "42000"}},
+		{sql.ErrAlterTableNotSupported, code{1235, "42000"}},
+		{sql.ErrTemporaryTableNotSupported, code{1235, "42000"}},
+		{sql.ErrImmutableDatabaseProvider, code{1235, "42000"}},
+		{plan.ErrInsertIntoNotSupported, code{1235, "42000"}},
+		{plan.ErrReplaceIntoNotSupported, code{1235, "42000"}},
+		{plan.ErrDeleteFromNotSupported, code{1235, "42000"}},
+		{plan.ErrUpdateNotSupported, code{1235, "42000"}},
+		{plan.ErrTruncateNotSupported, code{1235, "42000"}},
 		{sql.ErrColumnCountMismatch, code{1222, "21000"}},
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/information_schema"
 
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/source"
@@ -16,7 +15,7 @@ import (
 // SystemDatabase is the database with lakesql's own tables.
 const SystemDatabase = "lakesql"
 
-// Provider gives go-mysql-server the catalogs as databases, beside information_schema, lakesql and the empty databases that clients probe.
+// Provider gives go-mysql-server the catalogs as databases, beside lakesql and the empty databases that clients probe.
 // Catalogs may be added and removed at run time. It is safe for concurrent use.
 type Provider struct {
 	mu       sync.RWMutex
@@ -31,7 +30,8 @@ type Caps struct {
 	RowsMax int64 // default 1,000,000
 }
 
-func (c Caps) withDefaults() Caps {
+// WithDefaults returns the caps with zero fields set.
+func (c Caps) WithDefaults() Caps {
 	if c.RowsMax == 0 {
 		c.RowsMax = 1_000_000
 	}
@@ -45,8 +45,7 @@ var (
 
 // New returns a provider of the catalogs. ErrExists where two have one name or a name is taken.
 func New(catalogs []source.Catalog, caps Caps) (*Provider, error) {
-	p := &Provider{catalogs: make(map[string]*Database), fixed: make(map[string]sql.Database), funcs: functions(), caps: caps.withDefaults()}
-	p.fixed[sql.InformationSchemaDatabaseName] = information_schema.NewInformationSchemaDatabase()
+	p := &Provider{catalogs: make(map[string]*Database), fixed: make(map[string]sql.Database), funcs: functions(), caps: caps.WithDefaults()}
 	p.fixed["performance_schema"] = &Database{name: "performance_schema", caps: p.caps}
 	p.fixed["sys"] = &Database{name: "sys", caps: p.caps}
 	p.fixed[SystemDatabase] = &Database{name: SystemDatabase, catalog: &systemCatalog{provider: p}, caps: p.caps}
@@ -66,7 +65,7 @@ func (p *Provider) Add(c source.Catalog) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, taken := p.fixed[name]; taken || name == "mysql" {
+	if _, taken := p.fixed[name]; taken || name == "mysql" || name == sql.InformationSchemaDatabaseName {
 		return errs.New(errs.ErrExists, "the database name %s is reserved", c.Name())
 	}
 	if _, taken := p.catalogs[name]; taken {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/internal/errs"
@@ -13,6 +14,8 @@ import (
 // Statement holds what one statement has pinned: the version of each table from when its name is first resolved until the last fetch. It is safe for
 // concurrent use and finds tables for exec plans.
 type Statement struct {
+	location *time.Location // of the session
+
 	mu    sync.Mutex
 	named map[tableKey]exec.Table
 	refs  map[exec.TableRef]exec.Table
@@ -25,9 +28,9 @@ type tableKey struct {
 
 var _ exec.TableOpener = (*Statement)(nil)
 
-// NewStatement returns a statement that has pinned nothing.
-func NewStatement() *Statement {
-	return &Statement{named: make(map[tableKey]exec.Table), refs: make(map[exec.TableRef]exec.Table)}
+// NewStatement returns a statement that has pinned nothing, in a session of the time zone.
+func NewStatement(location *time.Location) *Statement {
+	return &Statement{location: location, named: make(map[tableKey]exec.Table), refs: make(map[exec.TableRef]exec.Table)}
 }
 
 type statementKey struct{}
@@ -41,6 +44,14 @@ func WithStatement(ctx context.Context, st *Statement) context.Context {
 func StatementOf(ctx context.Context) *Statement {
 	st, _ := ctx.Value(statementKey{}).(*Statement)
 	return st
+}
+
+// Location is the session's time zone; UTC without a statement.
+func (st *Statement) Location() *time.Location {
+	if st == nil || st.location == nil {
+		return time.UTC
+	}
+	return st.location
 }
 
 // Table returns the version of a table that the statement uses. Errors of Catalog.Table.

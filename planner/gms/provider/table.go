@@ -159,7 +159,7 @@ func (it *rowIter) fill(ctx *sql.Context) error {
 		return errs.New(errs.ErrMemoryLimit, "table %s: this statement runs row by row, and such scans stop at %d rows; rewrite it or add a LIMIT", it.table, it.table.caps.RowsMax)
 	}
 	if it.rows == nil {
-		if it.rows, err = NewRowReader(batch.Schema(), expr.Env{}); err != nil {
+		if it.rows, err = NewRowReader(batch.Schema(), expr.Env{Location: StatementOf(ctx).Location()}); err != nil {
 			return err
 		}
 	}

@@ -45,11 +45,17 @@ func (sc *scope) expr(e sql.Expression) (expr.Expr, error) {
 func (sc *scope) leaf(e sql.Expression) (expr.Expr, bool, error) {
 	switch e := e.(type) {
 	case *expression.GetField:
+		if e.Table() == "dual" && e.Name() == "" { // the only column of no table
+			return expr.Null(arrow.Null), true, nil
+		}
 		out, err := sc.column(e)
 		return out, true, err
 	case *expression.Literal:
 		out, err := provider.Literal(sc.t.ctx, e.Value(), e.Type())
 		return orNil(out, err), true, err
+	case *tagged:
+		out, err := sc.expr(e.Child)
+		return out, true, err
 	case *cased:
 		out, err := expr.NewLiteral(e.text)
 		return orNil(out, err), true, err
@@ -102,9 +108,19 @@ func (sc *scope) operator(e sql.Expression) (expr.Expr, bool, error) { //nolint:
 	}
 	switch e := e.(type) {
 	case *expression.And:
-		return call("and", e.Left(), e.Right())
+		return sc.junction("and", operands(e, func(x sql.Expression) (l, r sql.Expression, ok bool) {
+			if a, is := x.(*expression.And); is {
+				return a.Left(), a.Right(), true
+			}
+			return nil, nil, false
+		}))
 	case *expression.Or:
-		return call("or", e.Left(), e.Right())
+		return sc.junction("or", operands(e, func(x sql.Expression) (l, r sql.Expression, ok bool) {
+			if o, is := x.(*expression.Or); is {
+				return o.Left(), o.Right(), true
+			}
+			return nil, nil, false
+		}))
 	case *expression.Xor:
 		return call("xor", e.Left(), e.Right())
 	case *expression.Not:
@@ -156,7 +172,7 @@ func (sc *scope) operator(e sql.Expression) (expr.Expr, bool, error) { //nolint:
 		out, err := sc.caseExpr(e)
 		return out, true, err
 	case *expression.Binary:
-		return call("binary", e.Child)
+		return sc.cast(e.Child, arrow.BinaryTypes.Binary)
 	case *expression.CollatedExpression:
 		out, err := sc.collated(e)
 		return out, true, err
@@ -167,6 +183,52 @@ func (sc *scope) operator(e sql.Expression) (expr.Expr, bool, error) { //nolint:
 		return sc.cast(e.Child, arrow.BinaryTypes.String)
 	}
 	return nil, false, nil
+}
+
+// operands lists what a chain of one operator joins, without recursion down its left side.
+func operands(e sql.Expression, split func(sql.Expression) (l, r sql.Expression, ok bool)) []sql.Expression {
+	var reversed []sql.Expression
+	for {
+		l, r, ok := split(e)
+		if !ok {
+			break
+		}
+		reversed = append(reversed, r)
+		e = l
+	}
+	out := []sql.Expression{e}
+	for i := len(reversed) - 1; i >= 0; i-- {
+		out = append(out, reversed[i])
+	}
+	return out
+}
+
+// junction joins operands as a balanced tree: a long chain stays shallow.
+func (sc *scope) junction(name string, operands []sql.Expression) (expr.Expr, bool, error) {
+	parts := make([]expr.Expr, len(operands))
+	for i, o := range operands {
+		e, err := sc.expr(o)
+		if err != nil {
+			return nil, true, err
+		}
+		parts[i] = e
+	}
+	for len(parts) > 1 {
+		next := parts[:0]
+		for i := 0; i < len(parts); i += 2 {
+			if i+1 == len(parts) {
+				next = append(next, parts[i])
+				break
+			}
+			e, err := expr.NewCall(name, parts[i], parts[i+1])
+			if err != nil {
+				return nil, true, err
+			}
+			next = append(next, e)
+		}
+		parts = next
+	}
+	return parts[0], true, nil
 }
 
 // call translates the arguments and applies a function of package expr.

@@ -29,7 +29,7 @@ func sessionFunctions(name string) bool {
 // volatileFunctions give a new value for every row; package expr does not have them unless it says so.
 func volatileFunctions(name string) bool {
 	switch name {
-	case "rand", "uuid", "uuid_short", "sleep", "random_bytes", "get_lock", "release_lock", "is_free_lock", "benchmark", "load_file", "last_insert_uuid":
+	case "rand", "uuid", "uuid_short", "sleep", "random_bytes", "get_lock", "release_lock", "is_free_lock", "benchmark", "last_insert_uuid":
 		return true
 	}
 	return false
@@ -40,6 +40,9 @@ func (sc *scope) function(f sql.FunctionExpression) (expr.Expr, error) {
 	name := strings.ToLower(f.FunctionName())
 	if sessionFunctions(name) || name == "unix_timestamp" && len(f.Children()) == 0 {
 		return sc.constant(f)
+	}
+	if name == provider.LoadFile {
+		return expr.Null(arrow.BinaryTypes.Binary), nil
 	}
 	if out, done, err := sc.specialFunction(f); done {
 		return out, err

@@ -25,11 +25,15 @@ type Node struct {
 	schema sql.Schema
 	req    *Request
 	stats  *exec.Stats // set while EXPLAIN ANALYZE runs
+
+	partial bool             // the row engine works above: its rows are capped
+	fields  []sql.Expression // partial only: the columns by id
 }
 
 var (
 	_ sql.ExecSourceRel      = (*Node)(nil)
 	_ sql.Describable        = (*Node)(nil)
+	_ sql.Projector          = (*Node)(nil)
 	_ sql.CollationCoercible = (*Node)(nil)
 )
 
@@ -75,6 +79,9 @@ func (n *Node) WithChildren(children ...sql.Node) (sql.Node, error) {
 	return n, nil
 }
 
+// ProjectedExprs implements sql.Projector: go-mysql-server finds the ids of the columns here.
+func (n *Node) ProjectedExprs() []sql.Expression { return n.fields }
+
 // CollationCoercibility implements sql.CollationCoercible.
 func (n *Node) CollationCoercibility(*sql.Context) (sql.CollationID, byte) {
 	return provider.Collation, 7
@@ -115,6 +122,7 @@ type RowIter struct {
 	op     exec.Operator
 	rows   *provider.RowReader
 	buffer []sql.Row
+	count  int64
 }
 
 // Node returns the plan behind the rows. Who opens it must not call Next.
@@ -157,6 +165,9 @@ func (it *RowIter) fill(ctx *sql.Context) error {
 			return err
 		}
 		defer batch.Release()
+		if it.count += batch.NumRows(); it.node.partial && it.node.req.RowsMax > 0 && it.count > it.node.req.RowsMax {
+			return errs.New(errs.ErrMemoryLimit, "this statement runs row by row above a plan of more than %d rows (%w); rewrite it or add a LIMIT", it.node.req.RowsMax, it.node.req.Reason)
+		}
 		it.buffer, err = it.rows.Rows(batch)
 		return err
 	})

@@ -2,14 +2,12 @@ package translate
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/expression"
 	ast "github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/lakesql/lakesql/internal/errs"
@@ -116,8 +114,7 @@ func isAggregateName(name string) bool {
 	return false
 }
 
-// restore gives select expressions the user's text as heading and protects literals:
-// decimals beside a column would be rounded to the column's scale, and aggregates that differ in the case of a string alone would be one.
+// restore gives select expressions the user's text as heading and protects what name resolution would spoil.
 func restore(stmt ast.Statement, res *dialect.Result) ast.Statement {
 	if e, ok := stmt.(*ast.Explain); ok {
 		restore(e.Statement, res)
@@ -128,100 +125,11 @@ func restore(stmt ast.Statement, res *dialect.Result) ast.Statement {
 	}
 	heading := res.Headings()
 	_ = ast.Walk(func(n ast.SQLNode) (bool, error) {
-		switch n := n.(type) {
-		case *ast.AliasedExpr:
-			n.InputExpression = heading(n.InputExpression)
-		case *ast.ComparisonExpr:
-			n.Left, n.Right = protectNumber(n.Left), protectNumber(n.Right)
-		case *ast.FuncExpr:
-			if isAggregateName(n.Name.Lowered()) {
-				protectStrings(n)
-			}
+		if e, ok := n.(*ast.AliasedExpr); ok {
+			e.InputExpression = heading(e.InputExpression)
 		}
 		return true, nil
 	}, stmt)
+	protect(stmt)
 	return stmt
 }
-
-func protectNumber(e ast.Expr) ast.Expr {
-	v, ok := e.(*ast.SQLVal)
-	if !ok || v.Type != ast.FloatVal || strings.ContainsAny(string(v.Val), "eE") {
-		return e
-	}
-	return ast.InjectedExpr{Expression: &number{text: string(v.Val)}}
-}
-
-// protectStrings marks the upper-case strings inside an aggregate.
-func protectStrings(f *ast.FuncExpr) {
-	protect := func(e ast.Expr) ast.Expr {
-		v, ok := e.(*ast.SQLVal)
-		if !ok || v.Type != ast.StrVal || strings.ToLower(string(v.Val)) == string(v.Val) {
-			return e
-		}
-		return ast.InjectedExpr{Expression: &cased{text: string(v.Val)}}
-	}
-	_ = ast.Walk(func(n ast.SQLNode) (bool, error) {
-		switch n := n.(type) {
-		case *ast.AliasedExpr:
-			n.Expr = protect(n.Expr)
-		case *ast.ComparisonExpr:
-			n.Left, n.Right = protect(n.Left), protect(n.Right)
-		case *ast.RangeCond:
-			n.Left, n.From, n.To = protect(n.Left), protect(n.From), protect(n.To)
-		case *ast.When:
-			n.Cond, n.Val = protect(n.Cond), protect(n.Val)
-		case *ast.CaseExpr:
-			n.Else = protect(n.Else)
-		case ast.ValTuple:
-			for i := range n {
-				n[i] = protect(n[i])
-			}
-		case *ast.Subquery:
-			return false, nil
-		}
-		return true, nil
-	}, f)
-}
-
-// number is a decimal literal with the digits that the user wrote.
-type number struct {
-	constantExpr
-	text string
-}
-
-// WithResolvedChildren implements ast.Injectable.
-func (n *number) WithResolvedChildren([]any) (any, error) {
-	lit, err := decimalLiteral(n.text)
-	if err != nil {
-		return nil, err
-	}
-	return &number{constantExpr: constantExpr{lit}, text: n.text}, nil
-}
-
-// String implements fmt.Stringer.
-func (n *number) String() string { return n.text }
-
-// WithChildren implements sql.Expression.
-func (n *number) WithChildren(...sql.Expression) (sql.Expression, error) { return n, nil }
-
-// cased is a string literal whose text says which letters are upper case.
-type cased struct {
-	constantExpr
-	text string
-}
-
-// WithResolvedChildren implements ast.Injectable.
-func (c *cased) WithResolvedChildren([]any) (any, error) {
-	return &cased{constantExpr: constantExpr{stringLiteral(c.text)}, text: c.text}, nil
-}
-
-// String implements fmt.Stringer.
-func (c *cased) String() string {
-	return "'" + c.text + "'/*" + hex.EncodeToString([]byte(c.text)) + "*/"
-}
-
-// WithChildren implements sql.Expression.
-func (c *cased) WithChildren(...sql.Expression) (sql.Expression, error) { return c, nil }
-
-// constantExpr lends the methods of a literal without being one to go-mysql-server.
-type constantExpr struct{ *expression.Literal }

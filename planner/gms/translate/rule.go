@@ -24,6 +24,7 @@ type Request struct {
 	Settings  planner.Settings
 	Env       *exec.Env // for the plans; nil where the statement is only prepared
 	Warn      func(text string)
+	RowsMax   int64 // rows that the row engine may take from one plan below it; 0 = any number
 
 	Node   *Node // the whole statement, if it was translated
 	Reason error // why not
@@ -77,7 +78,9 @@ func Rule(ctx *sql.Context, _ *analyzer.Analyzer, n sql.Node, scope *plan.Scope,
 	node, err := translate(ctx, req, n)
 	if isUnsupported(err) {
 		req.Reason = err
-		return n, transform.SameTree, nil
+		m := &mixed{ctx: ctx, req: req}
+		out, err := m.rewrite(n)
+		return out, transform.TreeIdentity(out == n), err
 	}
 	if err != nil {
 		return n, transform.SameTree, err
@@ -98,7 +101,7 @@ func isQuery(n sql.Node) bool {
 
 // translate makes a plan of a whole query.
 func translate(ctx *sql.Context, req *Request, n sql.Node) (*Node, error) {
-	t := &translator{ctx: ctx, ids: &logical.IDs{}, res: req.Rewritten, fullGroup: sql.LoadSqlMode(ctx).ModeEnabled("ONLY_FULL_GROUP_BY")}
+	t := newTranslator(ctx, req)
 	r, err := t.relation(n, nil)
 	if err != nil {
 		return nil, err
@@ -110,6 +113,10 @@ func translate(ctx *sql.Context, req *Request, n sql.Node) (*Node, error) {
 		return nil, err
 	}
 	return newNode(ctx, req, t.ids, t.distinctIDs(r))
+}
+
+func newTranslator(ctx *sql.Context, _ *Request) *translator {
+	return &translator{ctx: ctx, ids: &logical.IDs{}, fullGroup: sql.LoadSqlMode(ctx).ModeEnabled("ONLY_FULL_GROUP_BY")}
 }
 
 // selectLimit applies @@sql_select_limit to a query without a LIMIT of its own.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/lakesql/lakesql/exec/expr"
 	"github.com/lakesql/lakesql/internal/errs"
-	"github.com/lakesql/lakesql/planner/dialect"
 	"github.com/lakesql/lakesql/planner/logical"
 )
 
@@ -40,7 +39,6 @@ type groupKey struct {
 type translator struct {
 	ctx       *sql.Context
 	ids       *logical.IDs
-	res       *dialect.Result
 	fullGroup bool // sql_mode ONLY_FULL_GROUP_BY
 	depth     int  // of relations, bounded
 }
