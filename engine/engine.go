@@ -109,6 +109,8 @@ func (e *Engine) Close() error {
 	for _, c := range e.provider.Catalogs() {
 		all = append(all, c.Close())
 	}
-	all = append(all, e.sqle.Close())
+	if err := e.sqle.Close(); !errors.Is(err, context.Canceled) { // what its background threads end with
+		all = append(all, err)
+	}
 	return errors.Join(all...)
 }

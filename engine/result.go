@@ -163,6 +163,9 @@ func (r *Result) Close() error {
 	if r.cancel != nil {
 		r.cancel()
 	}
+	if r.request != nil {
+		r.request.Env.Budget.Close()
+	}
 	return err
 }
 

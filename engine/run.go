@@ -63,6 +63,7 @@ func (e *Engine) Run(ctx *sql.Context, call Call) (*Result, error) {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
 		cancel()
+		req.Env.Budget.Close()
 		return nil, err
 	}
 	return res, nil
@@ -75,13 +76,13 @@ func (e *Engine) request(ctx *sql.Context, rewritten *dialect.Result, values pro
 	}
 	budget := mem.NewBudget("query", limit, e.budget)
 	alloc := mem.NewAllocator(nil, budget)
-	st := provider.NewStatement()
+	st := provider.NewStatement(location)
 	env := exec.Env{
 		Alloc: alloc, Budget: budget, BatchRows: e.config.BatchRows, Workers: e.config.Workers, Tables: st,
 		Expr: expr.Env{Alloc: alloc, Location: location, Now: e.config.Now()},
 	}
 	return &translate.Request{
-		Statement: st, Rewritten: rewritten, Settings: values.Planner, Env: env.WithDefaults(),
+		RowsMax: e.config.RowEngine.WithDefaults().RowsMax, Statement: st, Rewritten: rewritten, Settings: values.Planner, Env: env.WithDefaults(),
 		Warn: func(text string) { ctx.Warn(warningCode, "%s", text) },
 	}
 }
