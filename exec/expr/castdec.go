@@ -108,12 +108,12 @@ func (s *state) rescaleFast(out, v *vector, p, scale int32) bool {
 		out.d = v.d
 		return true
 	}
-	if scale < from && from-scale < int32(len(pow10i)) && fromP-from < p-scale {
+	if scale < from && from-scale < int32(len(pow10i)) && fromP-from <= p-scale {
 		out.d = makeSlice[decimal128.Num](s.arena, v.n)
 		for i, x := range v.d[:v.n] {
 			out.d[i] = scaleDown128(x, from-scale)
 		}
-		return true
+		return fromP-from < p-scale || s.withinDigits(out, p) // rounding may carry into a digit more
 	}
 	if scale < from || fromP+(scale-from) > p {
 		return false
@@ -161,16 +161,28 @@ func (s *state) intsToDecimal(out, v *vector, p, scale int32) bool {
 	if scale > 0 {
 		scaleUp(out.d, out.d, scale)
 	}
-	if need+scale <= p {
-		return true
-	}
+	// an int32 column loads as int64: its values fit although those of its class might not
+	return need+scale <= p || s.withinDigits(out, p)
+}
+
+// withinDigits reports whether every number has at most p digits.
+func (s *state) withinDigits(v *vector, p int32) bool {
 	limit := decimal128.GetScaleMultiplier(int(p))
-	for i, x := range out.d { // an int32 column loads as int64: its values fit although its class might not
-		if x = x.Abs(); !less128(x, limit) && !out.null(i) {
+	for i, x := range v.d {
+		if x = x.Abs(); !less128(x, limit) && !v.null(i) {
 			return false
 		}
 	}
 	return true
+}
+
+// small is the unscaled decimal i if it fits 64 bits.
+func (v *vector) small(i int) (int64, bool) {
+	if v.c != classDecimal {
+		return 0, false
+	}
+	d := v.d[v.at(i)]
+	return int64(d.LowBits()), d.HighBits() == int64(d.LowBits())>>63
 }
 
 // temporalNumber is a date as the number YYYYMMDD, a datetime as YYYYMMDDhhmmss, a time as hhmmss, without fraction.

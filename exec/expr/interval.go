@@ -230,11 +230,11 @@ func (d *dateAdder) amount(x *call, i int) (amount, bool) {
 		a, ok := d.unit.parse(v.str(i))
 		return a.times(d.sign), ok
 	}
-	n := v.big(i)
-	if !n.IsInt64() || n.Int64() > amountLimit || n.Int64() < -amountLimit {
+	n, ok := v.small(i)
+	if !ok || n > amountLimit || n < -amountLimit {
 		return amount{}, false
 	}
-	m := n.Int64() * d.sign
+	m := n * d.sign
 	switch {
 	case d.unit.name == "second":
 		return amount{micros: m}, true

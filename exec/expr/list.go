@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"math/bits"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -199,6 +200,10 @@ func (e *elements) anyBit(dst, hits []byte, n int) {
 	if countBits(hits, e.arr.Len()) == 0 {
 		return
 	}
+	if l, ok := e.view.arr.(*array.List); ok {
+		anyBitOf(dst, hits, l.Offsets()[l.Data().Offset():], int32(e.base), e.arr.Len(), n)
+		return
+	}
 	for i := range n {
 		from, to := e.view.from(i)
 		for j := from - e.base; j < to-e.base; j++ {
@@ -206,6 +211,27 @@ func (e *elements) anyBit(dst, hits []byte, n int) {
 				dst[i>>3] |= 1 << (i & 7)
 				break
 			}
+		}
+	}
+}
+
+// anyBitOf walks the marked elements and finds the row of each: offsets rise, so a row is looked for once.
+func anyBitOf(dst, hits []byte, off []int32, base int32, elems, n int) {
+	row := 0
+	for w := range (elems + 63) / 64 {
+		x := word(hits, w)
+		if left := elems - w*64; left < 64 {
+			x &= 1<<left - 1
+		}
+		for ; x != 0; x &= x - 1 {
+			at := base + int32(w*64+bits.TrailingZeros64(x))
+			for row < n && off[row+1] <= at {
+				row++
+			}
+			if row == n {
+				return
+			}
+			dst[row>>3] |= 1 << (row & 7)
 		}
 	}
 }

@@ -213,6 +213,12 @@ func (s *state) vectorLiteral(v *vector, t arrow.DataType) (*Literal, error) {
 
 // arrayLiteral is value i of arr as a literal.
 func arrayLiteral(arr arrow.Array, i int) (*Literal, error) {
+	if dict, ok := arr.(*array.Dictionary); ok { // a constant is its value
+		if dict.IsNull(i) {
+			return Null(storageType(arr.DataType())), nil
+		}
+		return arrayLiteral(dict.Dictionary(), dict.GetValueIndex(i))
+	}
 	if arr.IsNull(i) {
 		return Null(arr.DataType()), nil
 	}

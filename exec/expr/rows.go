@@ -14,6 +14,9 @@ const stringBytesMax = 64 << 20
 // strings makes a text a row; f appends to dst.
 func (x *call) strings(f func(i int, dst []byte) ([]byte, bool, error)) (vector, error) {
 	w := x.strWriter(x.n)
+	if len(x.args) > 0 && x.args[0].c == classString && !x.args[0].konst {
+		w.buf = make([]byte, 0, int(x.args[0].off[x.n]-x.args[0].off[0])+x.n*4)
+	}
 	out := w.vector(x.t, x.n, x.valid)
 	owned := false
 	for i := range x.n {

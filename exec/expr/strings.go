@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"math"
 	"math/big"
@@ -143,6 +144,12 @@ func resolveCharLength(r *request) (impl, error) {
 }
 
 func isASCII(s []byte) bool {
+	for len(s) >= 8 {
+		if binary.LittleEndian.Uint64(s)&0x8080808080808080 != 0 {
+			return false
+		}
+		s = s[8:]
+	}
 	for _, c := range s {
 		if c >= utf8.RuneSelf {
 			return false
@@ -154,11 +161,22 @@ func isASCII(s []byte) bool {
 // mapCase changes case character by character; binary text stays as it is.
 func mapCase(f func(rune) rune) kernel {
 	return func(x *call) (vector, error) {
-		binary := classOf(x.t) == classString && !isText(x.t)
+		isBinary := classOf(x.t) == classString && !isText(x.t)
+		bit := byte(f('A')) & 0x20 // what lower case letters have set
 		return x.strings(func(i int, dst []byte) ([]byte, bool, error) {
 			s := x.args[0].str(i)
-			if binary {
+			if isBinary {
 				return append(dst, s...), true, nil
+			}
+			if isASCII(s) {
+				n := len(dst)
+				dst = append(dst, s...)
+				for j, c := range dst[n:] {
+					if c|0x20 >= 'a' && c|0x20 <= 'z' {
+						dst[n+j] = c&^0x20 | bit
+					}
+				}
+				return dst, true, nil
 			}
 			for len(s) > 0 {
 				if s[0] < utf8.RuneSelf {
