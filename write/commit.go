@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -200,6 +201,7 @@ func (t Target) prepare(base *version, op operation, now time.Time) (*next, []by
 	n.manifest.Timestamp = timestamppb.New(now)
 	n.manifest.WriterVersion = &tablepb.Manifest_WriterVersion{Library: writerLibrary, Version: writerVersion}
 	n.manifest.TransactionFile = "" // the transaction is inline
+	dropNumber(n.manifest, newTransactionSection)
 	n.manifest.Tag = ""
 	if err := op.apply(base, n); err != nil {
 		return nil, nil, err
@@ -211,6 +213,26 @@ func (t Target) prepare(base *version, op operation, now time.Time) (*next, []by
 	n.transaction = tx.GetUuid()
 	content, err := manifest.Encode(n.manifest, n.indices, tx)
 	return n, content, err
+}
+
+// newTransactionSection is where core 13 and later keep the position of the inline transaction. It is unknown here, and a position of the file that
+// the version is based on must not go into another file (I2). Those engines find the transaction by the field of before as well.
+const newTransactionSection protowire.Number = 23
+
+// dropNumber removes an unknown field of a message.
+func dropNumber(m proto.Message, drop protowire.Number) {
+	var kept []byte
+	for rest := m.ProtoReflect().GetUnknown(); len(rest) > 0; {
+		number, _, size := protowire.ConsumeField(rest)
+		if size < 0 {
+			return // cannot happen: the bytes were parsed before
+		}
+		if number != drop {
+			kept = append(kept, rest[:size]...)
+		}
+		rest = rest[size:]
+	}
+	m.ProtoReflect().SetUnknown(kept)
 }
 
 // setFlags recomputes the flags that follow from the content and keeps the others.

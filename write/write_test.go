@@ -1,6 +1,7 @@
 package write
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -471,7 +472,9 @@ func TestCommitsCarryEverythingForward(t *testing.T) {
 	later := proto.Clone(v.Proto).(*tablepb.Manifest) //nolint:errcheck,forcetypeassert // a clone
 	later.Version, later.Config = 3, map[string]string{"k": "v"}
 	later.Fragments[0].DeletionFile = &tablepb.DeletionFile{NumDeletedRows: 1}
-	later.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 99, protowire.VarintType), 7))
+	unknown := protowire.AppendVarint(protowire.AppendTag(nil, 99, protowire.VarintType), 7)
+	position := protowire.AppendVarint(protowire.AppendTag(nil, newTransactionSection, protowire.VarintType), 144)
+	later.ProtoReflect().SetUnknown(append(position, unknown...))
 	content, err := manifest.Encode(later, v.Indices, &tablepb.Transaction{})
 	if err != nil {
 		t.Fatal(err)
@@ -481,7 +484,7 @@ func TestCommitsCarryEverythingForward(t *testing.T) {
 	}
 	mustAppend(t, target, 5)
 	v = latest(t, target)
-	if v.Version() != 4 || len(v.Indices) != 1 || v.Proto.GetConfig()["k"] != "v" || len(v.Proto.ProtoReflect().GetUnknown()) == 0 {
+	if v.Version() != 4 || len(v.Indices) != 1 || v.Proto.GetConfig()["k"] != "v" || !bytes.Equal(v.Proto.ProtoReflect().GetUnknown(), unknown) {
 		t.Fatalf("version %d: indices %v, config %v, unknown %x", v.Version(), v.Indices, v.Proto.GetConfig(), v.Proto.ProtoReflect().GetUnknown())
 	}
 	if r, w := v.Proto.GetReaderFeatureFlags(), v.Proto.GetWriterFeatureFlags(); r != manifest.FlagDeletionFiles || w != manifest.FlagDeletionFiles|manifest.FlagTableConfig {

@@ -1,7 +1,7 @@
 // Package interop runs the reference engine against tables that lakesql wrote, and lakesql against what the engine made of them.
 //
-// It has the build tag interop and needs Python 3 and Node.js; test/interop/setup installs the engines in the versions that requirements.txt and
-// package.json pin:
+// It has the build tag interop and needs Python 3 and Node.js; test/interop/setup installs the engines in the versions that requirements*.txt
+// and package.json pin:
 //
 //	test/interop/setup && go test -tags interop ./test/interop
 //

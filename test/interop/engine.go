@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -39,12 +40,31 @@ func StartPython(tb testing.TB) *Engine {
 	tb.Helper()
 	python := os.Getenv("LAKESQL_PYTHON")
 	if python == "" {
-		python = filepath.Join(testutil.Root(tb), ".cache", "interop", "venv", "bin", "python")
-		if _, err := os.Stat(python); err != nil {
+		if python = installed("venv"); python == "" {
 			python = "python3"
 		}
 	}
 	return start(tb, "pylance", python, "engine.py")
+}
+
+// StartPythons starts the pinned pylance and a newer one, by name.
+func StartPythons(tb testing.TB) map[string]*Engine {
+	tb.Helper()
+	next := installed("venv-next")
+	if next == "" {
+		tb.Fatal("the newer pylance is missing: run test/interop/setup")
+	}
+	return map[string]*Engine{"pylance": StartPython(tb), "newer pylance": start(tb, "newer pylance", next, "engine.py")}
+}
+
+// installed returns the interpreter of an environment that setup made, or "".
+func installed(venv string) string {
+	_, file, _, _ := runtime.Caller(0)
+	python := filepath.Join(filepath.Dir(file), "..", "..", ".cache", "interop", venv, "bin", "python")
+	if _, err := os.Stat(python); err != nil {
+		return ""
+	}
+	return python
 }
 
 // StartNode starts LanceDB.

@@ -123,7 +123,13 @@ func TestTheEngineReadsLargeValues(t *testing.T) {
 
 // The engine makes a table and changes its columns and rows; we append and index; the engine and we read the same.
 func TestWeGoOnFromTheEnginesTable(t *testing.T) {
-	eng := StartPython(t)
+	for engine, eng := range StartPythons(t) {
+		goOnFromTheEnginesTable(t, engine, eng)
+	}
+}
+
+func goOnFromTheEnginesTable(t *testing.T, engine string, eng *Engine) {
+	t.Helper()
 	for _, c := range []struct {
 		name   string
 		create Request
@@ -132,7 +138,7 @@ func TestWeGoOnFromTheEnginesTable(t *testing.T) {
 		{"version 2.1 with stable ids", Request{"data_storage_version": "2.1", "stable_row_ids": true}},
 		{"version 2.2 with old manifest names", Request{"data_storage_version": "2.2", "names_v1": true}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(engine+" "+c.name, func(t *testing.T) {
 			store, dir := local(t)
 			target, path := write.Target{Store: store, Dir: "t.lance"}, filepath.Join(dir, "t.lance")
 			r := Request{"path": path, "in": eng.Send(people(2000, 0)), "max_rows_per_file": 600}
