@@ -99,7 +99,7 @@ func parseCatalogs(kind string, flags []string) ([]catalogConfig, error) {
 
 // openEngine opens the catalogs and an engine over them. Caches are shared by all lakes.
 func openEngine(ctx context.Context, c config) (*engine.Engine, error) {
-	cache := storage.NewCache(storage.CacheOptions{})
+	cache := storage.NewCache(storage.CacheOptions{OpenStore: openStore})
 	segments := lance.NewSegmentCache(0)
 	var catalogs []source.Catalog
 	fail := func(err error) (*engine.Engine, error) {

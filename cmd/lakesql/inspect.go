@@ -25,7 +25,7 @@ func inspectCommand() *cobra.Command {
   lakesql inspect page demo/images.lance/data/0101.lance --column 3 --page 0
   lakesql inspect index demo/images.lance/_indices/7fb2c563-2020-42c1-9fbe-5531527a3ca6`,
 	}
-	cmd.AddCommand(inspectIndexCommand())
+	cmd.AddCommand(inspectManifestCommand(), inspectFragmentsCommand(), inspectFileCommand(), inspectPageCommand(), inspectIndexCommand())
 	return cmd
 }
 
