@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -254,8 +255,8 @@ func FuzzMetadata(f *testing.F) {
 		f.Add(m.index, m.ivf, m.storage, m.distance, m.centroids, m.lists, m.codebook, m.column, uint8(m.width), uint8(m.extended))
 	}
 	f.Fuzz(func(t *testing.T, head, ivf, storage, distance string, centroids, lists, codebook []byte, column string, width, extended uint8) {
-		if column == columnRowID || column == columnRQEx || column == columnRQAdd || column == columnRQMul || column == columnRQAddEx || column == columnRQMulEx {
-			return // two columns of one name cannot be written
+		if column == columnRowID || column == columnRQEx || column == columnRQAdd || column == columnRQMul || column == columnRQAddEx || column == columnRQMulEx || !utf8.ValidString(column) || column == "" {
+			return // such columns cannot be written
 		}
 		m := image{index: head, ivf: ivf, storage: storage, distance: distance, centroids: centroids, lists: lists, codebook: codebook, column: column, width: int(width), extended: int(extended), rows: 40}
 		_, err := m.search(t)

@@ -2,12 +2,12 @@ package vector
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"runtime"
 	"slices"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -155,12 +155,13 @@ func (s *Segment) order(q *query) (*listOrder, error) {
 	return o, nil
 }
 
-// floatBytes shows floats as the bytes that the kernels read.
+// floatBytes returns floats as the little-endian bytes that kernels and files hold.
 func floatBytes(v []float32) []byte {
-	if len(v) == 0 {
-		return nil
+	out := make([]byte, 4*len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint32(out[4*i:], math.Float32bits(x))
 	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v))
+	return out
 }
 
 // probe is one search of a segment: workers keep their nearest over all rounds.
