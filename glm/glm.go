@@ -19,6 +19,7 @@ type Costs struct {
 	EarlyRows    int64 // rows that would be read before it: the sum of local cuts
 	WidthBytes   int64 // stored bytes of one row's waiting columns; 0 = unknown
 	RequestBytes int64 // cost of a request, as above
+	EarlyIsTake  bool  // early reads single rows too, as search tasks do for their local hits; otherwise it reads in bulk
 	CanTake      bool  // the source reads single rows
 }
 
@@ -28,18 +29,21 @@ type Decision struct {
 	Reason string
 }
 
-// Choose compares early = EarlyRows x width with late = Survivors x (width + request).
+// Choose compares early = EarlyRows x width (with a request each, where EarlyIsTake) with late = Survivors x (width + request).
 func Choose(c Costs) Decision {
 	if !c.CanTake {
 		return Decision{Reason: "the source cannot read single rows"}
 	}
 	early := c.EarlyRows * c.WidthBytes
+	if c.EarlyIsTake {
+		early += c.EarlyRows * c.RequestBytes
+	}
 	late := c.Survivors * (c.WidthBytes + c.RequestBytes)
 	if c.WidthBytes == 0 {
 		return Decision{Late: c.Survivors <= c.EarlyRows, Reason: fmt.Sprintf("%d of %d rows survive", c.Survivors, c.EarlyRows)}
 	}
 	if late <= early {
-		return Decision{Late: true, Reason: fmt.Sprintf("late reads about %d bytes, early %d", c.Survivors*c.WidthBytes, early)}
+		return Decision{Late: true, Reason: fmt.Sprintf("late reads about %d bytes, early %d", c.Survivors*c.WidthBytes, c.EarlyRows*c.WidthBytes)}
 	}
-	return Decision{Reason: fmt.Sprintf("early reads about %d bytes in bulk, late %d in single requests", early, c.Survivors*c.WidthBytes)}
+	return Decision{Reason: fmt.Sprintf("early reads about %d bytes in bulk, late %d in single requests", c.EarlyRows*c.WidthBytes, c.Survivors*c.WidthBytes)}
 }

@@ -28,7 +28,7 @@ func (c *Context) chooseMethod(n *logical.Search, table exec.VectorTable, dim in
 	}
 	compare := float64(table.Rows()) * float64(vectorBytes)
 	if c.Settings.ANN == Auto {
-		if len(n.Scan.Filter) == 0 && len(n.Scan.Masks) == 0 && compare < float64(c.Settings.ANNExactBytes) {
+		if compare < float64(c.Settings.ANNExactBytes) {
 			spec.Reason = fmt.Sprintf("%.0f bytes of vectors are below ann_exact_bytes", compare)
 			return spec
 		}
@@ -36,12 +36,16 @@ func (c *Context) chooseMethod(n *logical.Search, table exec.VectorTable, dim in
 	}
 	spec.Index, spec.Kind = info.Name, info.Kind
 	spec.Reason = "ann = " + c.Settings.ANN
-	c.warnings = append(c.warnings, fmt.Sprintf("the answer is approximate: index %s (%s) was used for column %s; SET ann = off makes it exact", info.Name, info.Kind, n.Vector))
+	verb := "is"
+	if spec.ExactBelow > 0 && len(n.Scan.Filter)+len(n.Scan.Masks) > 0 {
+		verb = "may be" // few candidates are compared exactly, and how many there are is known when the statement runs
+	}
+	c.warnings = append(c.warnings, fmt.Sprintf("the answer %s approximate: index %s (%s) serves column %s; SET ann = off makes it exact", verb, info.Name, info.Kind, n.Vector))
 	return spec
 }
 
 // chooseLate decides whether the columns that a cut does not need are read after it.
-func (c *Context) chooseLate(ctxRows, survivors float64, table exec.Table, columns []string, remote bool) glm.Decision {
+func (c *Context) chooseLate(early, survivors float64, earlyIsTake bool, table exec.Table, columns []string, remote bool) glm.Decision {
 	switch c.Settings.GLM {
 	case On:
 		return glm.Decision{Late: true, Reason: "glm = on"}
@@ -59,5 +63,5 @@ func (c *Context) chooseLate(ctxRows, survivors float64, table exec.Table, colum
 		request = glm.RequestCostBytesRemote
 	}
 	_, canTake := table.(exec.Addressable)
-	return glm.Choose(glm.Costs{Survivors: int64(survivors), EarlyRows: int64(ctxRows), WidthBytes: width, RequestBytes: request, CanTake: canTake})
+	return glm.Choose(glm.Costs{Survivors: int64(survivors), EarlyRows: int64(early), EarlyIsTake: earlyIsTake, WidthBytes: width, RequestBytes: request, CanTake: canTake})
 }

@@ -42,7 +42,7 @@ func (c *Context) searchReads(n *logical.Search) logical.Node {
 	}
 	survivors := min(float64(n.K), c.scanRows(n.Scan))
 	m := *n
-	d := c.chooseLate(survivors*tasks, survivors, n.Scan.Table, outputSources(n.Scan), isRemote(n.Scan.Table))
+	d := c.chooseLate(survivors*tasks, survivors, true, n.Scan.Table, outputSources(n.Scan), isRemote(n.Scan.Table))
 	m.Spec.Early, m.Spec.LateReason = !d.Late, d.Reason
 	return &m
 }
@@ -100,7 +100,7 @@ func (c *Context) lateTopN(top *logical.TopN) (logical.Node, error) {
 	for i, col := range late {
 		sources[i] = col.Source
 	}
-	d := c.chooseLate(c.scanRows(scan), float64(top.Count+top.Offset), scan.Table, sources, isRemote(scan.Table))
+	d := c.chooseLate(c.scanRows(scan), float64(top.Count+top.Offset), false, scan.Table, sources, isRemote(scan.Table))
 	if !d.Late {
 		return nil, nil //nolint:nilnil // see above
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/lakesql/lakesql/exec"
+	"github.com/lakesql/lakesql/exec/expr"
 	"github.com/lakesql/lakesql/planner/logical"
 )
 
@@ -38,6 +39,7 @@ type Context struct {
 	Ctx      context.Context //nolint:containedctx // lives for one Plan call, as rules are plain functions
 	IDs      *logical.IDs
 	Settings Settings
+	Env      expr.Env // time zone and statement time, for constants
 	warnings []string
 }
 

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/scalar"
 
 	"github.com/lakesql/lakesql/exec/expr"
@@ -9,15 +10,20 @@ import (
 
 // simplify folds constants, drops conditions that are always TRUE and empties inputs whose condition never is.
 func simplify(c *Context, root logical.Node) (logical.Node, bool, error) {
-	changed := false
 	out, err := logical.Transform(root, func(n logical.Node) (logical.Node, error) {
+		n, err := logical.MapExprs(n, func(e expr.Expr) (expr.Expr, error) {
+			folded, err := expr.Fold(e, &c.Env)
+			if err != nil || arrow.TypeEqual(folded.Type(), e.Type()) {
+				return folded, err
+			}
+			return e, nil // a NULL that lost its type would change the column
+		})
+		if err != nil {
+			return nil, err
+		}
 		switch n := n.(type) {
 		case *logical.Filter:
-			conds, never, err := foldConds(n.Conds)
-			if err != nil {
-				return nil, err
-			}
-			changed = true
+			conds, never := splitConstants(n.Conds)
 			if never {
 				return &logical.Values{Cols: n.Columns()}, nil
 			}
@@ -25,50 +31,31 @@ func simplify(c *Context, root logical.Node) (logical.Node, bool, error) {
 				return n.Input, nil
 			}
 			return &logical.Filter{Input: n.Input, Conds: conds}, nil
-		case *logical.Project:
-			m := *n
-			m.Exprs = make([]logical.Named, len(n.Exprs))
-			for i, e := range n.Exprs {
-				folded, err := expr.Fold(e.Expr, &expr.Env{})
-				if err != nil {
-					return nil, err
-				}
-				m.Exprs[i] = logical.Named{Column: e.Column, Expr: folded}
-			}
-			changed = true
-			return &m, nil
 		case *logical.Limit:
 			if n.Count == 0 {
-				changed = true
 				return &logical.Values{Cols: n.Columns()}, nil
 			}
 		}
 		return n, nil
 	})
-	return out, changed, err
+	return out, out != root, err
 }
 
-// foldConds folds conjuncts; never says that one of them is FALSE or NULL for every row.
-func foldConds(conds []expr.Expr) (out []expr.Expr, never bool, err error) {
-	for _, cond := range conds {
-		folded, err := expr.Fold(cond, &expr.Env{})
-		if err != nil {
-			return nil, false, err
+// splitConstants drops conjuncts that are TRUE; never says that one of them is FALSE or NULL for every row.
+func splitConstants(conds []expr.Expr) (out []expr.Expr, never bool) {
+	for _, part := range splitAll(conds) {
+		lit, ok := part.(*expr.Literal)
+		if !ok {
+			out = append(out, part)
+			continue
 		}
-		for _, part := range expr.Conjuncts(folded) {
-			lit, ok := part.(*expr.Literal)
-			if !ok {
-				out = append(out, part)
-				continue
-			}
-			b, isBool := lit.Value.(*scalar.Boolean)
-			if !lit.Value.IsValid() || isBool && !b.Value {
-				return nil, true, nil
-			}
-			if !isBool {
-				out = append(out, part)
-			}
+		b, isBool := lit.Value.(*scalar.Boolean)
+		if !lit.Value.IsValid() || isBool && !b.Value {
+			return nil, true
+		}
+		if !isBool {
+			out = append(out, part)
 		}
 	}
-	return out, false, nil
+	return out, false
 }

@@ -18,7 +18,11 @@ const searchRowsMax = 1 << 20
 // stays below the cut: conditions are in the scan, joins that filter become masks.
 func useVectorIndex(c *Context, root logical.Node) (logical.Node, bool, error) {
 	changed := false
+	shown := make(map[logical.Node]*searchRewrite) // what stands in place of each rewritten top-n
 	out, err := logical.Transform(root, func(n logical.Node) (logical.Node, error) {
+		if p, ok := n.(*logical.Project); ok && shown[p.Input] != nil {
+			return shown[p.Input].reuse(p), nil
+		}
 		top, ok := n.(*logical.TopN)
 		if !ok || len(top.Keys) == 0 || top.Count > searchRowsMax || top.Offset > searchRowsMax {
 			return n, nil
@@ -32,7 +36,9 @@ func useVectorIndex(c *Context, root logical.Node) (logical.Node, bool, error) {
 		keys := slices.Clone(top.Keys)
 		keys[0].Expr = s.value.Ref()
 		cut := &logical.TopN{Input: in, Keys: keys, Count: top.Count, Offset: top.Offset}
-		return &logical.Project{Input: cut, Exprs: passAll(top.Columns())}, nil
+		out := &logical.Project{Input: cut, Exprs: passAll(top.Columns())}
+		shown[out] = s
+		return out, nil
 	})
 	return out, changed, err
 }
@@ -44,11 +50,33 @@ type searchRewrite struct {
 	ties  bool
 	first logical.SortKey
 	value logical.Column // the sort key's value, which every rewritten node outputs beside its own columns
+	forms []expr.Expr    // the key as each level spells it; ids mean one value in the whole plan, so each form is that value wherever it stands
+}
+
+// reuse lets a projection right above the top-n show the distance that the search has computed.
+func (s *searchRewrite) reuse(p *logical.Project) logical.Node {
+	cut := p.Input.Children()[0]
+	out := &logical.Project{Input: cut, Exprs: slices.Clone(p.Exprs)}
+	for i, e := range out.Exprs {
+		out.Exprs[i].Expr = s.replace(e.Expr)
+	}
+	return out
+}
+
+// replace puts the computed column in place of the key wherever e has it.
+func (s *searchRewrite) replace(e expr.Expr) expr.Expr {
+	return expr.Transform(e, func(x expr.Expr) expr.Expr {
+		if slices.ContainsFunc(s.forms, func(form expr.Expr) bool { return expr.Equal(x, form) }) {
+			return s.value.Ref()
+		}
+		return x
+	})
 }
 
 // rewrite returns n over a search in place of the scan below, nil where key, an expression over n's columns, is no distance of one scan's rows or where
 // the nodes between could drop rows after the cut.
 func (s *searchRewrite) rewrite(n logical.Node, key expr.Expr) (logical.Node, error) {
+	s.forms = append(s.forms, key)
 	switch n := n.(type) {
 	case *logical.Project:
 		return s.throughProject(n, key)
@@ -69,12 +97,7 @@ func (s *searchRewrite) throughProject(n *logical.Project, key expr.Expr) (logic
 	// Where the statement also shows the distance, the search has computed it already.
 	out := &logical.Project{Input: in, Exprs: slices.Clone(n.Exprs)}
 	for i, e := range out.Exprs {
-		out.Exprs[i].Expr = expr.Transform(e.Expr, func(x expr.Expr) expr.Expr {
-			if expr.Equal(x, inner) {
-				return s.value.Ref()
-			}
-			return x
-		})
+		out.Exprs[i].Expr = s.replace(e.Expr)
 	}
 	out.Exprs = append(out.Exprs, passThrough(s.value))
 	return out, nil
