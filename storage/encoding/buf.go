@@ -180,30 +180,18 @@ func loadBits(src []byte, from, k int) uint64 {
 	return w
 }
 
-// appendAtMost appends one bit a level: 1 where the level is at most limit. Four levels are compared at a time: adding 0x7fff-limit
-// carries into the top bit of those that exceed it.
+// appendAtMost appends one bit a level: 1 where the level is at most limit.
 func (b *bitmap) appendAtMost(levels []uint16, limit uint16) {
-	const tops = 0x8000800080008000
-	add := uint64(0x7fff-limit&0x7fff) * 0x0001000100010001
+	add := maskAdd(limit)
 	for len(levels) >= 64 {
-		var w uint64
-		four := (*[16]uint64)(unsafe.Pointer(unsafe.SliceData(levels)))
-		for j, x := range four {
-			within := ^((x &^ tops) + add | x) & tops >> 15
-			w |= within * 0x1000200040008000 >> 60 << (4 * j)
-		}
-		b.appendWord(w, 64)
+		b.appendWord(maskWord((*[64]uint16)(levels), add), 64)
 		levels = levels[64:]
 	}
-	if len(levels) == 0 {
-		return
+	if n := len(levels); n > 0 {
+		var last [64]uint16
+		copy(last[:], levels)
+		b.appendWord(maskWord(&last, add)&lowMask(n), n)
 	}
-	var w uint64
-	lim := uint32(limit) + 1
-	for j, l := range levels {
-		w |= uint64((uint32(l)-lim)>>31) << j
-	}
-	b.appendWord(w, len(levels))
 }
 
 func (b *bitmap) get(i int) bool {

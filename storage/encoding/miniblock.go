@@ -207,9 +207,9 @@ func (s splitMini) open(c *Chunk) error {
 	c.plain = slices.Grow(c.plain[:0], n*s.width)[:n*s.width]
 	switch s.width {
 	case 4:
-		joinBytes(cast[uint32](c.plain), src)
+		joinWords(cast[uint32](c.plain), src)
 	case 8:
-		joinBytes(cast[uint64](c.plain), src)
+		joinLongs(cast[uint64](c.plain), src)
 	default:
 		for k := range s.width {
 			for i, b := range src[k*n:][:n] {
@@ -225,25 +225,23 @@ func (s splitMini) append(c *Chunk, dst *Values, from, to int) error {
 	return nil
 }
 
-// joinBytes puts split bytes together, a value at a time.
-func joinBytes[T uint32 | uint64](dst []T, src []byte) {
+// joinWords puts split bytes of 32-bit values together.
+func joinWords(dst []uint32, src []byte) {
 	n := len(dst)
-	if n == 0 {
-		return
+	a, b, c, d := src[:n], src[n:][:n], src[2*n:][:n], src[3*n:][:n]
+	for i := range dst {
+		dst[i] = uint32(a[i]) | uint32(b[i])<<8 | uint32(c[i])<<16 | uint32(d[i])<<24
 	}
-	if len(bytesOf(dst[:1])) == 4 {
-		a, b, c, d := src[:n], src[n:][:n], src[2*n:][:n], src[3*n:][:n]
-		for i := range dst {
-			dst[i] = T(a[i]) | T(b[i])<<8 | T(c[i])<<16 | T(d[i])<<24
-		}
-		return
-	}
-	clear(dst)
-	for k := range 8 {
-		plane := src[k*n:][:n]
-		for i, b := range plane {
-			dst[i] |= T(b) << (8 * k)
-		}
+}
+
+// joinLongs puts split bytes of 64-bit values together.
+func joinLongs(dst []uint64, src []byte) {
+	n := len(dst)
+	a, b, c, d := src[:n], src[n:][:n], src[2*n:][:n], src[3*n:][:n]
+	e, f, g, h := src[4*n:][:n], src[5*n:][:n], src[6*n:][:n], src[7*n:][:n]
+	for i := range dst {
+		low := uint32(a[i]) | uint32(b[i])<<8 | uint32(c[i])<<16 | uint32(d[i])<<24
+		dst[i] = uint64(low) | uint64(uint32(e[i])|uint32(f[i])<<8|uint32(g[i])<<16|uint32(h[i])<<24)<<32
 	}
 }
 

@@ -2,6 +2,7 @@ package encoding
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
@@ -244,27 +245,72 @@ func (l *Layer) appendSlots(p pageLayer, rep, def []uint16, div int) int {
 	if div > 1 {
 		return l.appendSparseSlots(p, rep, def, div)
 	}
-	var acc uint64
-	k, n := 0, 0
-	first, exists, valid := int32(p.lists)-1, uint32(p.exists)+1, uint32(p.valid)+1
-	def = def[:len(rep)]
-	for j, r := range rep {
-		d := uint32(def[j])
-		slot := uint32(first-int32(r)) >> 31 & ((d - exists) >> 31)
-		acc |= uint64(slot&((d-valid)>>31)) << (k & 63)
-		k += int(slot)
-		if k == 64 {
-			l.valid.appendWord(acc, 64)
-			n += 64
-			acc, k = 0, 0
+	n := 0
+	c := compareOf(p)
+	for len(rep) > 0 {
+		r, d, within := c.block(&rep, &def)
+		slots := c.begins(r, p.lists) & maskWord(d, c.exists) & within
+		k := bits.OnesCount64(slots)
+		if k > 0 {
+			l.valid.appendWord(compress(maskWord(d, c.valid)&slots, slots, k), k)
 		}
-	}
-	if k > 0 {
-		l.valid.appendWord(acc, k)
 		n += k
 	}
 	l.N += n
 	return n
+}
+
+// compare cuts levels into blocks of 64 and holds the limits of a layer as maskWord wants them.
+type compare struct {
+	exists, valid    uint64
+	lastRep, lastDef [64]uint16 // the rest of the levels
+}
+
+func compareOf(p pageLayer) *compare {
+	return &compare{exists: maskAdd(p.exists), valid: maskAdd(p.valid)}
+}
+
+// block takes up to 64 levels off rep and def; within has a one for each of them.
+func (c *compare) block(rep, def *[]uint16) (r, d *[64]uint16, within uint64) {
+	if n := len(*rep); n < 64 {
+		copy(c.lastRep[:], *rep)
+		copy(c.lastDef[:], *def)
+		*rep = nil
+		return &c.lastRep, &c.lastDef, lowMask(n)
+	}
+	r, d = (*[64]uint16)(*rep), (*[64]uint16)(*def)
+	*rep, *def = (*rep)[64:], (*def)[64:]
+	return r, d, ^uint64(0)
+}
+
+// begins has a one for each entry with a repetition level of at least level.
+func (c *compare) begins(r *[64]uint16, level uint16) uint64 {
+	if level == 0 {
+		return ^uint64(0)
+	}
+	return ^maskWord(r, maskAdd(level-1))
+}
+
+// compress moves the bits of x that lie under the k ones of mask together; x has no others.
+func compress(x, mask uint64, k int) uint64 {
+	if k == 64 {
+		return x
+	}
+	if k <= 32 {
+		var out uint64
+		for i := range k {
+			out |= x >> (bits.TrailingZeros64(mask) & 63) & 1 << (i & 63)
+			mask &= mask - 1
+		}
+		return out
+	}
+	for gaps := ^mask; gaps != 0; { // from the top down, so that places below stay true
+		at := 63 - bits.LeadingZeros64(gaps)
+		low := uint64(1)<<(at&63) - 1
+		x = x&low | x>>1&^low
+		gaps &^= 1 << (at & 63)
+	}
+	return x
 }
 
 // appendSparseSlots is appendSlots where the first of div entries speaks for the value.
@@ -323,28 +369,28 @@ func listStarts[O int32 | int64](dst []O, valid *bitmap, p pageLayer, rep, def [
 		shift(dst[:n+1], O(base), O(div))
 		return n
 	}
-	def = def[:len(rep)]
-	var acc uint64
-	k := 0
-	exists, live, empty := uint32(p.exists)+1, uint32(p.valid)+1, uint32(p.empty)
-	for j, r := range rep {
-		d := uint32(def[j])
-		list := uint32(first-int32(r)) >> 31 & ((d - exists) >> 31)
-		has := (d - live) >> 31
-		dst[n] = items
-		n += int(list)
-		items += O(uint32(first-1-int32(r)) >> 31 & has)
-		acc |= uint64(list&(has|((d^empty)-1)>>31)) << (k & 63)
-		k += int(list)
-		if k == 64 {
-			valid.appendWord(acc, 64)
-			acc, k = 0, 0
+	c := compareOf(p)
+	empty := maskAdd(p.empty)
+	for len(rep) > 0 {
+		r, d, within := c.block(&rep, &def)
+		has := maskWord(d, c.valid) & within
+		lists := c.begins(r, p.lists) & maskWord(d, c.exists) & within
+		inner := c.begins(r, p.lists-1) & has
+		valid1 := has
+		if p.empty != noLevel {
+			valid1 |= maskWord(d, empty) &^ maskWord(d, maskAdd(p.empty-1))
 		}
+		k := bits.OnesCount64(lists)
+		if k > 0 {
+			valid.appendWord(compress(valid1&lists, lists, k), k)
+		}
+		for ; lists != 0; lists &= lists - 1 { // a list starts behind the items in front of it
+			dst[n] = items + O(bits.OnesCount64(inner&(lists&-lists-1)))
+			n++
+		}
+		items += O(bits.OnesCount64(inner))
 	}
 	dst[n] = items
-	if k > 0 {
-		valid.appendWord(acc, k)
-	}
 	shift(dst[:n+1], O(base), O(div))
 	return n
 }

@@ -125,19 +125,19 @@ func (c *miniCursor) appendLists(sp span) error {
 		// Rows that begin in the chunk: number started[i] is the first.
 		a, b := 0, len(rep)
 		if first := int64(sp.from) - t.started[i]; first >= 0 {
-			a = rowStart(rep, c.m.layers.MaxRep, int(first))
+			a = c.s.rows.Zero(int(first), len(rep))
 		}
 		if end := int64(sp.to) - t.started[i]; end <= t.started[i+1]-t.started[i] {
-			b = rowStart(rep, c.m.layers.MaxRep, int(end))
+			b = c.s.rows.Zero(int(end), len(rep))
 		}
 		if a >= b {
 			continue
 		}
 		va, vb := 0, c.items
 		if def != nil {
-			va = visible(def[:a], c.m.layers.MaxVisible)
+			va = c.s.visible.Ones(0, a)
 			if b < len(rep) {
-				vb = va + visible(def[a:b], c.m.layers.MaxVisible)
+				vb = va + c.s.visible.Ones(a, b)
 			}
 		} else {
 			va, vb = a, b
@@ -156,29 +156,6 @@ func (c *miniCursor) appendLists(sp span) error {
 	return nil
 }
 
-// rowStart returns the entry that begins row n of those that begin in rep; len(rep) where fewer do.
-func rowStart(rep []uint16, maxRep uint16, n int) int {
-	for i, r := range rep {
-		if r == maxRep {
-			if n == 0 {
-				return i
-			}
-			n--
-		}
-	}
-	return len(rep)
-}
-
-// visible counts the entries that have a value.
-func visible(def []uint16, limit uint16) int {
-	n := 0
-	lim := uint32(limit) + 1
-	for _, d := range def {
-		n += int((uint32(d) - lim) >> 31)
-	}
-	return n
-}
-
 // loadLevels decodes all levels of the open chunk, once.
 func (c *miniCursor) loadLevels() error {
 	if c.hasLevels {
@@ -188,10 +165,12 @@ func (c *miniCursor) loadLevels() error {
 	if c.s.chunkRep, err = c.m.rep.Append(c.s.chunkRep[:0], c.repBytes, c.levels, c.codecs); err != nil {
 		return c.locate(err)
 	}
+	c.s.rows = encoding.MaskOf(c.s.rows, c.s.chunkRep, c.m.layers.MaxRep-1) // zeros begin rows
 	if c.m.def != nil {
 		if c.s.chunkDef, err = c.m.def.Append(c.s.chunkDef[:0], c.defBytes, c.levels, c.codecs); err != nil {
 			return c.locate(err)
 		}
+		c.s.visible = encoding.MaskOf(c.s.visible, c.s.chunkDef, c.m.layers.MaxVisible)
 	}
 	c.hasLevels = true
 	return nil

@@ -100,6 +100,7 @@ type scratch struct {
 	chunk              *encoding.Chunk
 	rep, def           []uint16 // levels of a part
 	chunkRep, chunkDef []uint16 // levels of one chunk
+	rows, visible      encoding.Mask
 	bufs               [][]byte
 }
 
