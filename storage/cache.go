@@ -118,6 +118,7 @@ func cached[T any](ctx context.Context, c *Cache, key cacheKey, load func(ctx co
 			c.order.MoveToFront(el)
 			c.hits++
 			v := el.Value.(*cacheItem).value
+			c.weigh(el.Value.(*cacheItem))
 			c.mu.Unlock()
 			return v.(T), nil
 		}
@@ -162,6 +163,27 @@ func finish[T any](ctx context.Context, c *Cache, key cacheKey, call *cacheCall,
 	return v, err
 }
 
+// weigh takes note of how far an item has grown since it was last used; c.mu is held.
+func (c *Cache) weigh(item *cacheItem) {
+	if v, ok := item.value.(interface{ heldBytes() int64 }); ok {
+		now := v.heldBytes()
+		c.usedBytes += now - item.bytes
+		item.bytes = now
+		c.evict()
+	}
+}
+
+// evict drops what was not used for longest until the rest fits, but never the item used last; c.mu is held.
+func (c *Cache) evict() {
+	for c.usedBytes > c.opts.LimitBytes && c.order.Len() > 1 {
+		last := c.order.Back()
+		item := last.Value.(*cacheItem)
+		c.order.Remove(last)
+		delete(c.items, item.key)
+		c.usedBytes -= item.bytes
+	}
+}
+
 func (c *Cache) put(key cacheKey, v any, size int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,13 +192,7 @@ func (c *Cache) put(key cacheKey, v any, size int64) {
 	}
 	c.items[key] = c.order.PushFront(&cacheItem{key: key, value: v, bytes: size})
 	c.usedBytes += size
-	for c.usedBytes > c.opts.LimitBytes {
-		last := c.order.Back()
-		item := last.Value.(*cacheItem)
-		c.order.Remove(last)
-		delete(c.items, item.key)
-		c.usedBytes -= item.bytes
-	}
+	c.evict()
 }
 
 // openStore returns the store of a base path; it stays open until Close.

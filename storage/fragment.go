@@ -101,11 +101,12 @@ func (f *Fragment) readDeletions(ctx context.Context, store object.Store, path s
 // openFile is a reader with what reading it costs.
 type openFile struct {
 	*file.Reader
-	isMapped bool
+	isMapped      bool
+	metadataBytes int64
 }
 
-// readerBytes is about what an open reader holds beyond its page cache, which has a limit of its own.
-const readerBytes = 64 << 10
+// heldBytes is what the reader keeps in memory now; it grows with use.
+func (o *openFile) heldBytes() int64 { return o.metadataBytes + o.CachedBytes() }
 
 // open returns the reader of data file i. Errors: ErrUnsupported naming file and version, ErrCorrupt, ErrIO.
 func (f *Fragment) open(ctx context.Context, i int) (*openFile, error) {
@@ -132,7 +133,8 @@ func (f *Fragment) open(ctx context.Context, i int) (*openFile, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		return &openFile{Reader: r, isMapped: obj.IsMapped()}, readerBytes, nil
+		o := &openFile{Reader: r, isMapped: obj.IsMapped(), metadataBytes: r.MetadataBytes()}
+		return o, o.heldBytes(), nil
 	})
 	if err != nil {
 		return nil, s.missing(err, fmt.Sprintf("data file %s of fragment %d", d.GetPath(), f.id))
