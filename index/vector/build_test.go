@@ -273,12 +273,16 @@ func TestProbesReadTheirListsAndNoOther(t *testing.T) {
 		{name: "the limit of lists before enough rows", q: index.NearestQuery{K: n, MinProbes: 1, MaxProbes: 3}, probed: 3, hits: -1, atMost: n / 4},
 		{name: "all lists for all rows", q: index.NearestQuery{K: 2 * n, MinProbes: 1}, probed: lists, hits: n, compared: n, atMost: n},
 		{name: "more lists than there are", q: index.NearestQuery{K: 5, MinProbes: 1000}, probed: lists, hits: 5, compared: n, atMost: n},
+		{name: "a query that is no number", q: index.NearestQuery{K: 5, Vector: append(make([]float32, dim-1), float32(math.NaN()))}, probed: 0, hits: 0},
 		{name: "no candidates", q: index.NearestQuery{K: 5, Among: rowset.NewSet()}, probed: 0, hits: 0},
 		{name: "one candidate, found by widening", q: index.NearestQuery{K: 5, MinProbes: 1, Among: rowset.NewSet(1234)}, probed: -1, hits: 1, atMost: n},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stats := &index.NearestStats{}
-			c.q.Vector, c.q.Metric, c.q.Stats = query, index.MetricL2, stats
+			c.q.Metric, c.q.Stats = index.MetricL2, stats
+			if c.q.Vector == nil {
+				c.q.Vector = query
+			}
 			store.Reset()
 			hits, err := s.Nearest(context.Background(), c.q)
 			if err != nil {

@@ -2,6 +2,7 @@ package vector
 
 import (
 	"math"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -103,6 +104,9 @@ func normalized(v []float32) (unit []float32, ok bool) {
 	return unit, true
 }
 
+// hasNaN says that no distance to v is defined.
+func hasNaN(v []float32) bool { return slices.ContainsFunc(v, func(x float32) bool { return x != x }) }
+
 // block sets dst[i] to the distance of row i of b, NaN where it is not defined; norms is scratch of the same length.
 func (c *comparer) block(dst, norms []float32, b vec.Block) {
 	switch c.metric {
@@ -146,17 +150,12 @@ func (c *comparer) finishCosine(dst, norms []float32, row func(i int) []byte) {
 	for i, d := range dst {
 		n := norms[i]
 		switch {
-		case n > 1e-30 && n < 1e30:
-			dst[i] = 1 - d/float32(math.Sqrt(float64(n)))
 		case c.zero || n != n:
 			dst[i] = float32(math.NaN())
+		case n > 1e-30 && n < 1e30:
+			dst[i] = 1 - d/float32(math.Sqrt(float64(n)))
 		default:
 			dst[i] = c.wideCosine(row(i))
-		}
-	}
-	if c.zero {
-		for i := range dst {
-			dst[i] = float32(math.NaN())
 		}
 	}
 }

@@ -83,7 +83,7 @@ func (s *Scanner) Nearest(ctx context.Context, parts []Part) ([]index.Hit, error
 		return nil, errs.New(errs.ErrInvalid, "%d nearest rows asked for", s.opts.K)
 	}
 	pieces, morsels, rows, err := s.plan(parts)
-	if err != nil || len(morsels) == 0 {
+	if err != nil || len(morsels) == 0 || s.cmp.zero || hasNaN(s.cmp.query) {
 		return nil, err
 	}
 	workers := min(s.opts.Parallelism, len(morsels))

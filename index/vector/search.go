@@ -75,8 +75,8 @@ func (s *Segment) nearest(ctx context.Context, q index.NearestQuery, stats *inde
 		prepared.vector = unit
 	}
 	among := q.Among.Count()
-	if q.Among != nil && among == 0 {
-		return nil, nil
+	if (q.Among != nil && among == 0) || hasNaN(q.Vector) {
+		return nil, nil // widening would read every list for nothing
 	}
 	scorer, err := s.rows.prepare(prepared)
 	if err != nil {
