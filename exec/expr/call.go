@@ -145,7 +145,7 @@ func (c *compiler) compileCall(e *Call) (node, error) {
 		return c.compileCast(e, castExplicit)
 	}
 	if e.Func == "coerce" {
-		return c.compileCast(e, castImplicit)
+		return c.compileCast(e, castStrict)
 	}
 	f := table()[e.Func]
 	if f == nil {

@@ -13,7 +13,8 @@ import (
 type castMode uint8
 
 const (
-	castImplicit castMode = iota // an argument: unsigned numbers that do not fit a signed type are ErrOverflow
+	castImplicit castMode = iota // an argument: a number that does not fit is cut to the type's bounds
+	castStrict                   // NewCoerce, and results: a number that does not fit is ErrOverflow
 	castExplicit                 // CAST: 18446744073709551615 as SIGNED is -1
 	castTruth                    // a condition
 )
@@ -221,7 +222,7 @@ func (s *state) castInt(out, v *vector, to arrow.DataType, mode castMode) error 
 		if x < lo || x > hi {
 			x, fits = max(min(x, hi), lo), false
 		}
-		if !fits && mode == castImplicit && v.c != classString {
+		if !fits && mode == castStrict && v.c != classString {
 			err = overflow(to, valueText(v, i))
 		}
 		out.i[i] = x
@@ -323,7 +324,7 @@ func (s *state) castUint(out, v *vector, to arrow.DataType, mode castMode) error
 		if x > hi {
 			x, fits = hi, false
 		}
-		if !fits && mode == castImplicit && v.c != classString {
+		if !fits && mode == castStrict && v.c != classString {
 			err = overflow(to, valueText(v, i))
 		}
 		out.u[i] = x

@@ -70,7 +70,7 @@ func (s *state) castDecimal(out, v *vector, mode castMode) error {
 			return false
 		}
 		if n.CmpAbs(limit) >= 0 {
-			if mode == castImplicit && v.c != classString {
+			if mode == castStrict && v.c != classString {
 				err = overflow(out.t, valueText(v, i))
 			}
 			n = new(big.Int).Sub(limit, big.NewInt(1)).Mul(big.NewInt(1).Sub(limit, big.NewInt(1)), big.NewInt(int64(n.Sign())))

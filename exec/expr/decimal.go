@@ -238,7 +238,7 @@ func mulDecimals(work arrow.DataType) kernel {
 func (x *call) fitDecimal(v vector) (vector, error) {
 	if v.scale() != x.scaleOf() {
 		var err error
-		if v, err = x.cast(&v, x.t, castImplicit); err != nil {
+		if v, err = x.cast(&v, x.t, castStrict); err != nil {
 			return v, x.rangeError(x.t)
 		}
 	}

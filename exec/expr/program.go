@@ -123,7 +123,7 @@ func Compile(e Expr, input *arrow.Schema) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err = c.castTo(root, e.Type(), castImplicit)
+	root, err = c.castTo(root, e.Type(), castStrict)
 	if err != nil {
 		return nil, err
 	}
@@ -368,8 +368,7 @@ type dictionaryNode struct {
 func (n *dictionaryNode) typ() arrow.DataType { return n.in.typ() }
 
 func (n *dictionaryNode) eval(s *state) (vector, error) {
-	root := s
-	if root.parent != nil {
+	if n.col >= len(s.cols) { // rows of another state, or already the values of a dictionary
 		return n.in.eval(s)
 	}
 	dict, ok := s.cols[n.col].(*array.Dictionary)

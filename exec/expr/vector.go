@@ -62,8 +62,11 @@ func (v *vector) str(row int) []byte {
 
 func (v *vector) bit(row int) bool { return bitutil.BitIsSet(v.bits, v.at(row)) }
 
-// arenaChunkBytes is how much scratch a state takes at once.
-const arenaChunkBytes = 256 << 10
+// The scratch that a state takes at once: little at first, since constants have states of their own, doubling up to the largest chunk.
+const (
+	arenaFirstBytes = 512
+	arenaChunkBytes = 256 << 10
+)
 
 // arena hands out scratch memory for one Eval; the memory is dirty.
 type arena struct {
@@ -74,18 +77,22 @@ type arena struct {
 
 func (a *arena) reset() { a.chunk, a.used = 0, 0 }
 
-// bytes returns n bytes, 64-byte aligned and with at least 8 bytes of room behind them, so that bitmaps are handled word by word.
+// bytes returns n bytes, 8-byte aligned and with at least 8 bytes of room behind them, so that bitmaps are handled word by word.
 func (a *arena) bytes(n int) []byte {
 	need := (n + 8 + 63) &^ 63
 	if need > arenaChunkBytes/2 {
 		return make([]byte, need)[:n:need]
 	}
-	if a.chunk < len(a.chunks) && a.used+need > arenaChunkBytes {
+	for a.chunk < len(a.chunks) && a.used+need > len(a.chunks[a.chunk]) {
 		a.chunk++
 		a.used = 0
 	}
 	if a.chunk == len(a.chunks) {
-		a.chunks = append(a.chunks, make([]byte, arenaChunkBytes))
+		size := arenaFirstBytes
+		if a.chunk > 0 {
+			size = min(2*len(a.chunks[a.chunk-1]), arenaChunkBytes)
+		}
+		a.chunks = append(a.chunks, make([]byte, max(size, need)))
 		a.used = 0
 	}
 	b := a.chunks[a.chunk][a.used : a.used+n : a.used+need]
