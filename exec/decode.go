@@ -102,10 +102,11 @@ func (c planCodec) decodeScan(j scanJSON) (Plan, error) {
 		return nil, err
 	}
 	fields := r.fields(j.Out)
-	s := &Scan{Table: j.Table, Out: arrow.NewSchema(fields, nil), Spec: ScanSpec{Columns: j.Columns, Names: j.Names, Candidates: cand, Filter: r.optional(j.Filter), RowAddr: j.RowAddr}}
+	filter := r.optional(j.Filter)
 	if r.err != nil {
 		return nil, r.err
 	}
+	s := &Scan{Table: j.Table, Out: arrow.NewSchema(fields, nil), Spec: ScanSpec{Columns: j.Columns, Names: j.Names, Candidates: cand, Filter: filter, RowAddr: j.RowAddr}}
 	width := len(j.Columns)
 	if j.RowAddr {
 		width++

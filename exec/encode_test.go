@@ -127,6 +127,7 @@ func TestBrokenPlansAreCorrupt(t *testing.T) {
 		"too deep":            strings.Repeat(`{"kind":"distinct","node":{},"inputs":[`, 600) + `{"kind":"values","node":{"out":[],"rows":[]}}` + strings.Repeat(`]}`, 600),
 		"a column too many":   strings.Replace(good, `"columns":["id"`, `"columns":["x","id"`, 1),
 		"a bad expression":    strings.Replace(good, `"cond":"`, `"cond":"AAAA`, 1),
+		"a bad field":         strings.Replace(good, `"out":[{"column":"`, `"out":[{"column":"AAAA`, 1),
 		"an empty search":     `{"kind":"vector_search","node":{"search":{},"query":"AA=="}}`,
 		"a sort without keys": `{"kind":"sort","node":{"keys":[{}]},"inputs":[{"kind":"values","node":{"out":[],"rows":[]}}]}`,
 	}
