@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"errors"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -29,17 +31,22 @@ func withSchema(schema *arrow.Schema, b arrow.RecordBatch) arrow.RecordBatch {
 	return out
 }
 
-// takeColumns gathers the rows idx (-1 = NULL) of each column and appends them to out.
-func takeColumns(alloc memory.Allocator, cols []arrow.Array, idx []int32, out []arrow.Array) ([]arrow.Array, error) {
-	before := len(out)
+// takeColumns gathers the rows idx (-1 = NULL) of each column and appends them to out. A refused allocation panics; nothing stays held then either.
+func takeColumns(alloc memory.Allocator, cols []arrow.Array, idx []int32, out []arrow.Array) (_ []arrow.Array, err error) {
+	before, done := len(out), false
+	defer func() {
+		if !done {
+			releaseArrays(out[before:])
+		}
+	}()
 	for _, c := range cols {
 		t, err := expr.TakeArray(alloc, c, idx)
 		if err != nil {
-			releaseArrays(out[before:])
 			return out[:before], err
 		}
 		out = append(out, t)
 	}
+	done = true
 	return out, nil
 }
 
@@ -63,19 +70,28 @@ func concatColumns(alloc memory.Allocator, schema *arrow.Schema, batches []arrow
 		}
 	}
 	releaseBatches(batches)
-	cols := make([]arrow.Array, 0, schema.NumFields())
+	cols, done := make([]arrow.Array, 0, schema.NumFields()), false
+	defer func() { // a refused allocation panics
+		for _, p := range parts {
+			releaseArrays(p)
+		}
+		if !done {
+			releaseArrays(cols)
+		}
+	}()
 	for i, p := range parts {
 		c, err := concatArrays(alloc, schema.Field(i).Type, p)
-		releaseArrays(p)
+		if errors.Is(err, errs.ErrMemoryLimit) {
+			return nil, err
+		}
 		if err != nil {
-			releaseArrays(cols)
-			for _, rest := range parts[i+1:] {
-				releaseArrays(rest)
-			}
 			return nil, errs.New(errs.ErrUnsupported, "column %q: %w", schema.Field(i).Name, err)
 		}
 		cols = append(cols, c)
+		releaseArrays(p)
+		parts[i] = nil
 	}
+	done = true
 	return cols, nil
 }
 

@@ -266,7 +266,7 @@ func (p *HashJoin) Open(ctx context.Context, env *Env) (Operator, error) {
 // OpenWorkers implements Parallel. The first worker that is asked builds, on all of env.Workers; then the streamed side is opened, so that it can
 // make use of the keys that were found (see Env.KeyFilters).
 func (p *HashJoin) OpenWorkers(_ context.Context, env *Env, n int) ([]Operator, error) {
-	s := &joinState{shared: shared{refs: n}, plan: p, env: env}
+	s := &joinState{shared: shared{refs: n}, plan: p, env: env, workers: n}
 	s.probing.Store(int32(n))
 	ops := make([]Operator, n)
 	for i := range ops {
@@ -280,6 +280,7 @@ type joinState struct {
 	shared
 	plan    *HashJoin
 	env     *Env
+	workers int
 	started lazy[*joinBuild]
 	table   *joinBuild
 	inputs  []Operator // of the streamed side, by worker; fewer than workers where it cannot run on so many
@@ -288,7 +289,7 @@ type joinState struct {
 }
 
 // start builds and opens the streamed side.
-func (s *joinState) start(ctx context.Context, workers int) (*joinBuild, error) {
+func (s *joinState) start(ctx context.Context) (*joinBuild, error) {
 	spec := &s.plan.Spec
 	s.table = &joinBuild{env: s.env, spec: spec, res: s.env.Budget.Reserve()}
 	if err := s.table.run(ctx); err != nil {
@@ -303,7 +304,7 @@ func (s *joinState) start(ctx context.Context, workers int) (*joinBuild, error) 
 		return nil, err
 	}
 	probe, _ := spec.probe()
-	s.inputs, err = OpenWorkers(ctx, env, probe, workers)
+	s.inputs, err = OpenWorkers(ctx, env, probe, s.workers)
 	return s.table, err
 }
 

@@ -74,7 +74,7 @@ func (j *join) start(ctx context.Context) error {
 		return nil
 	}
 	s := j.state
-	t, err := s.started.get(func() (*joinBuild, error) { return s.start(ctx, s.refs) })
+	t, err := s.started.get(func() (*joinBuild, error) { return s.start(ctx) })
 	if err != nil {
 		return err
 	}
