@@ -259,9 +259,16 @@ func (c *Context) lowerJoin(n *logical.Join) (lowered, error) {
 			return lowered{}, errs.New(errs.ErrInternal, "join condition: %w", err)
 		}
 	}
+	switch n.Kind {
+	case logical.JoinInner, logical.JoinLeft, logical.JoinFull, logical.JoinSemi, logical.JoinAnti:
+		spec.BuildLeft = buildLeftShare*c.rowsOf(n.Left) < c.rowsOf(n.Right)
+	}
 	p, err := exec.NewHashJoin(spec)
 	return lowered{plan: p, pos: positions(n.Columns())}, err
 }
+
+// buildLeftShare is by how much the left side of a join must be smaller to be the one that is hashed.
+const buildLeftShare = 2
 
 func (c *Context) lowerFetch(n *logical.Fetch) (lowered, error) {
 	in, err := c.lowerNode(n.Input)
