@@ -95,6 +95,7 @@ type filterBuild struct {
 	covers  *roaring.Bitmap
 	removed [][]byte
 	extends bool
+	like    *int32 // index_version of extended segments that are keyed by row address; nil = what the kind's Builder makes
 	id      uuid.UUID
 	created []string // paths of files that may exist
 }
@@ -131,6 +132,9 @@ func (b *filterBuild) plan() error {
 		case b.opts.Extend:
 			b.extends = true
 			b.covers.AndNot(info.Covers)
+			if index.PhysicalKeys(kind, info.Version) { // core 14 refuses an index whose segments disagree on their keys
+				b.like = &info.Version
+			}
 		default:
 			return errs.New(errs.ErrExists, "an index of this name exists")
 		}
@@ -151,6 +155,9 @@ func (b *filterBuild) run(ctx context.Context) (Committed, error) {
 	typeURL, version, err := b.writeFiles(ctx, builder)
 	if err != nil {
 		return Committed{}, err
+	}
+	if b.like != nil {
+		version = *b.like
 	}
 	covers, err := b.covers.ToBytes()
 	if err != nil {
@@ -178,13 +185,15 @@ func (b *filterBuild) newBuilder() (columnBuilder, error) {
 	}
 }
 
-// readColumn hands every live row of the covered fragments to the builder, with its stored key.
+// readColumn hands every live row of the covered fragments to the builder, with its stored key, or its address where the segments that are
+// extended have those.
 func (b *filterBuild) readColumn(ctx context.Context, builder columnBuilder) error {
 	if b.covers.IsEmpty() {
 		return nil
 	}
 	scan, err := b.snap.Scan(ctx, storage.ScanOptions{
-		Columns: []string{b.spec.Column}, Fragments: b.covers.ToArray(), WithRowID: true, Alloc: compute.GetAllocator(ctx),
+		Columns: []string{b.spec.Column}, Fragments: b.covers.ToArray(), Alloc: compute.GetAllocator(ctx),
+		WithRowID: b.like == nil, WithRowAddr: b.like != nil,
 	})
 	if err != nil {
 		return err

@@ -59,7 +59,13 @@ func buildIndex(t *testing.T, target write.Target, column string, kind index.Kin
 }
 
 func TestTheEngineUsesOurScalarIndices(t *testing.T) {
-	eng := StartPython(t)
+	for engine, eng := range StartPythons(t) {
+		t.Run(engine, func(t *testing.T) { useOurScalarIndices(t, eng) })
+	}
+}
+
+func useOurScalarIndices(t *testing.T, eng *Engine) {
+	t.Helper()
 	for _, c := range []struct {
 		kind    index.Kind
 		column  string
