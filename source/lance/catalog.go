@@ -20,10 +20,10 @@ const suffix = ".lance"
 
 // Options of a Catalog.
 type Options struct {
-	IndexCache *index.Cache // of what lookups read, shared by segments; nil = each segment has its own
-	Segments *SegmentCache        // shared by catalogs; nil = one of its own
-	Table    storage.TableOptions // caches of metadata and files
-	Remote   bool                 // reads cross a network: late fetches cost more
+	IndexCache *index.Cache         // of what lookups read, shared by segments; nil = each segment has its own
+	Segments   *SegmentCache        // shared by catalogs; nil = one of its own
+	Table      storage.TableOptions // caches of metadata and files
+	Remote     bool                 // reads cross a network: late fetches cost more
 }
 
 // Catalog is one lake: a folder of NAME.lance. It is safe for concurrent use.
