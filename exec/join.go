@@ -292,7 +292,7 @@ type joinState struct {
 func (s *joinState) start(ctx context.Context) (*joinBuild, error) {
 	spec := &s.plan.Spec
 	s.table = &joinBuild{env: s.env, spec: spec, res: s.env.Budget.Reserve()}
-	if err := s.table.run(ctx); err != nil {
+	if err := s.table.run(ctx, s.plan.sources()); err != nil {
 		return nil, err
 	}
 	s.env.Stats.Node(s.plan).Add("build_rows", int64(s.table.rows))

@@ -352,3 +352,25 @@ func TestJoinsGatherOnlyWhatIsUsed(t *testing.T) {
 		}
 	})
 }
+
+// Strings of large build sides are numbered where there are few of them; the answer stays.
+func TestJoinOfManyRowsWithFewStrings(t *testing.T) {
+	alloc := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	defer alloc.AssertSize(t, 0)
+	r := rand.New(rand.NewPCG(1, 1))
+	large := randomBatch(r, alloc, codedRowsMin+100, 1<<30, arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String)
+	defer large.Release()
+	few := randomArray(r, alloc, arrow.BinaryTypes.LargeString, int(large.NumRows()), 40)
+	large.Column(0).Retain()
+	large.Column(1).Retain()
+	b := newBatch(fields("id", arrow.PrimitiveTypes.Int64, "many", arrow.BinaryTypes.String, "few", arrow.BinaryTypes.LargeString), []arrow.Array{large.Column(0), large.Column(1), few}, int(large.NumRows()))
+	defer b.Release()
+	small := b.NewSlice(50, 90)
+	defer small.Release()
+	left, right := &source{batch: small}, &source{batch: b}
+	for _, kind := range []JoinKind{JoinInner, JoinLeft} {
+		p := must(NewHashJoin(JoinSpec{Kind: kind, Left: left, Right: right, LeftKeys: []expr.Expr{col(left, "id")}, RightKeys: []expr.Expr{col(right, "id")}}))(t)
+		got := rowsOf(t, config{16, 2}.env(alloc), p)
+		sameRows(t, got, naiveJoin(small, b, kind, 1, []bool{false}, false), false)
+	}
+}

@@ -31,13 +31,18 @@ type joinBuild struct {
 	nullRows []int32  // rows with a NULL in a key that is not null-safe
 	marks    []uint32 // one bit per row that found a match; nil where nobody asks
 	codes    *keyCodes
+	coded    []*codedStrings // by column; nil entries are gathered from cols
 }
 
 // buildStep is how many rows are hashed at a time.
 const buildStep = 1 << 14
 
-func (b *joinBuild) run(ctx context.Context) error {
+// run gathers and hashes the side; wanted are the output columns of the join.
+func (b *joinBuild) run(ctx context.Context, wanted []joinColumn) error {
 	if err := b.gather(ctx); err != nil {
+		return err
+	}
+	if err := b.codeStrings(ctx, wanted); err != nil {
 		return err
 	}
 	ids, err := b.assign(ctx)
@@ -248,7 +253,12 @@ func (b *joinBuild) distinctKeys(i int) (arrow.Array, error) {
 func (b *joinBuild) close() {
 	releaseArrays(b.cols)
 	releaseArrays(b.keys)
-	b.cols, b.keys = nil, nil
+	for _, c := range b.coded {
+		if c != nil {
+			c.values.Release()
+		}
+	}
+	b.cols, b.keys, b.coded = nil, nil, nil
 	if b.table != nil {
 		b.table.close()
 	}

@@ -34,6 +34,7 @@ type join struct {
 	late    bool              // batch's pairs are done; its rows by matched come next
 	probes  []int32           // pairs: row of batch, row of the table (-1 = none)
 	builds  []int32
+	codes   []int32 // scratch
 
 	rest    bool // this worker hands out the rows of the build side
 	restRow int
@@ -267,7 +268,7 @@ func (j *join) output(whole bool, n int, mark arrow.Array) (arrow.RecordBatch, e
 			mark.Retain()
 			cols = append(cols, mark)
 		case s.build:
-			cols, err = takeColumns(j.state.env.Alloc, j.table.cols[s.column:s.column+1], j.builds, cols)
+			cols, err = j.table.take(s.column, j.builds, &j.codes, cols)
 		case whole:
 			c := j.batch.Column(s.column)
 			c.Retain()
@@ -348,7 +349,7 @@ func (j *join) buildRows() (arrow.RecordBatch, error) {
 			continue
 		}
 		var err error
-		if cols, err = takeColumns(j.state.env.Alloc, j.table.cols[s.column:s.column+1], j.builds, cols); err != nil {
+		if cols, err = j.table.take(s.column, j.builds, &j.codes, cols); err != nil {
 			releaseArrays(cols)
 			return nil, err
 		}
