@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/RoaringBitmap/roaring/v2 v2.30.0
 	github.com/apache/arrow-go/v18 v18.8.0
-	github.com/cockroachdb/datadriven v0.0.0-20190809214429-80d97fb3cbaa
+	github.com/cockroachdb/datadriven v1.0.3
 	github.com/dolthub/go-mysql-server v0.20.0
 	github.com/dolthub/vitess v0.0.0-20250512224608-8fb9c6ea092c
 	github.com/google/uuid v1.6.0
