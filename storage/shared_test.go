@@ -28,7 +28,7 @@ func TestSharedHistoryReadsEqual(t *testing.T) {
 	checkHistory(t, testutil.Shared(t, "fixtures", "lance", "history.lance"))
 }
 
-func TestBigANNReads(t *testing.T) {
+func TestSharedBigANNReads(t *testing.T) {
 	root := testutil.Shared(t, "fixtures", "bigann_tiny")
 	for _, path := range datasets(t, root) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -42,8 +42,8 @@ func TestBigANNReads(t *testing.T) {
 	}
 }
 
-// TestTPCHTablesRead checks row counts, and by Q1 that the columns of lineitem hold what they should.
-func TestTPCHTablesRead(t *testing.T) {
+// TestSharedTPCHTablesRead checks row counts, and by Q1 that the columns of lineitem hold what they should.
+func TestSharedTPCHTablesRead(t *testing.T) {
 	root := testutil.Shared(t, "tpch", "sf0.01")
 	for name, rows := range map[string]uint64{
 		"region": 5, "nation": 25, "supplier": 100, "customer": 1500, "part": 2000, "partsupp": 8000, "orders": 15000, "lineitem": 60175,
@@ -94,3 +94,5 @@ func TestTPCHTablesRead(t *testing.T) {
 		})
 	}
 }
+
+func TestSharedTakingOneRowOfAMillionReadsLittle(t *testing.T) { checkTakeBytes(t, 1_000_000) }

@@ -117,10 +117,10 @@ func TestManifestsThatMakeNoSense(t *testing.T) {
 		{"a length behind the end", append(binary.LittleEndian.AppendUint32(nil, 5000), good[len(good)-16:]...), errs.ErrCorrupt, "5000 bytes long"},
 		{"an index section behind the end", func() []byte {
 			m := sample()
-			b, _ := proto.Marshal(m)
 			at := uint64(1 << 40)
 			m.IndexSection = &at
-			b, _ = proto.Marshal(m)
+			b, err := proto.Marshal(m)
+			must(t, err)
 			out := append(binary.LittleEndian.AppendUint32(nil, uint32(len(b))), b...)
 			return append(out, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 'L', 'A', 'N', 'C')
 		}(), errs.ErrCorrupt, "index section"},

@@ -1,5 +1,0 @@
-//go:build shared
-
-package storage
-
-const takeRows = 1_000_000

@@ -1,5 +1,0 @@
-//go:build !shared
-
-package storage
-
-const takeRows = 100_000
