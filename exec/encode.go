@@ -92,11 +92,27 @@ func (c planCodec) encode(p Plan) (planJSON, error) {
 	return out, nil
 }
 
+// EncodedField is an output column in an encoded plan.
+type EncodedField struct {
+	Column   []byte `json:"column"` // the name and type, as an encoded column expression
+	Nullable bool   `json:"nullable,omitempty"`
+}
+
+// EncodeFields is for codecs of other packages.
+func EncodeFields(fs []arrow.Field) ([]EncodedField, error) {
+	var w exprWriter
+	out := w.fields(fs)
+	return out, w.err
+}
+
+// DecodeFields is the inverse of EncodeFields. ErrCorrupt for anything else.
+func DecodeFields(fs []EncodedField) ([]arrow.Field, error) {
+	var r exprReader
+	out := r.fields(fs)
+	return out, r.err
+}
+
 type (
-	fieldJSON struct {
-		Column   []byte `json:"column"` // the name and type, as an encoded column expression
-		Nullable bool   `json:"nullable,omitempty"`
-	}
 	scanJSON struct {
 		Table      TableRef       `json:"table"`
 		Columns    []string       `json:"columns"`
@@ -104,7 +120,7 @@ type (
 		Candidates *candidateJSON `json:"candidates,omitempty"`
 		Filter     []byte         `json:"filter,omitempty"`
 		RowAddr    bool           `json:"row_addr,omitempty"`
-		Out        []fieldJSON    `json:"out"`
+		Out        []EncodedField `json:"out"`
 	}
 	filterJSON struct {
 		Cond []byte `json:"cond"`
@@ -114,8 +130,8 @@ type (
 		Exprs [][]byte `json:"exprs"`
 	}
 	valuesJSON struct {
-		Out  []fieldJSON `json:"out"`
-		Rows [][][]byte  `json:"rows"`
+		Out  []EncodedField `json:"out"`
+		Rows [][][]byte     `json:"rows"`
 	}
 	limitJSON struct {
 		Count  uint64 `json:"count"`
@@ -132,10 +148,10 @@ type (
 		Offset uint64        `json:"offset,omitempty"`
 	}
 	aggJSON struct {
-		Func     AggFunc   `json:"func"`
-		Args     [][]byte  `json:"args,omitempty"`
-		Distinct bool      `json:"distinct,omitempty"`
-		Out      fieldJSON `json:"out"`
+		Func     AggFunc      `json:"func"`
+		Args     [][]byte     `json:"args,omitempty"`
+		Distinct bool         `json:"distinct,omitempty"`
+		Out      EncodedField `json:"out"`
 	}
 	aggregateJSON struct {
 		Keys  [][]byte  `json:"keys"`
@@ -165,7 +181,7 @@ type (
 		Search     VectorSearch   `json:"search"` // without the query, which JSON numbers cannot hold
 		Query      []byte         `json:"query"`  // little-endian float32
 		Candidates *candidateJSON `json:"candidates,omitempty"`
-		Early      []fieldJSON    `json:"early,omitempty"`
+		Early      []EncodedField `json:"early,omitempty"`
 	}
 )
 
@@ -261,12 +277,12 @@ func (w *exprWriter) sortKeys(keys []SortKey) []sortKeyJSON {
 	return out
 }
 
-func (w *exprWriter) field(f arrow.Field) fieldJSON {
-	return fieldJSON{w.one(&expr.Column{Name: f.Name, T: f.Type}), f.Nullable}
+func (w *exprWriter) field(f arrow.Field) EncodedField {
+	return EncodedField{w.one(&expr.Column{Name: f.Name, T: f.Type}), f.Nullable}
 }
 
-func (w *exprWriter) fields(fs []arrow.Field) []fieldJSON {
-	out := make([]fieldJSON, len(fs))
+func (w *exprWriter) fields(fs []arrow.Field) []EncodedField {
+	out := make([]EncodedField, len(fs))
 	for i, f := range fs {
 		out[i] = w.field(f)
 	}
@@ -308,7 +324,7 @@ func (r *exprReader) sortKeys(keys []sortKeyJSON) []SortKey {
 	return out
 }
 
-func (r *exprReader) field(f fieldJSON) arrow.Field {
+func (r *exprReader) field(f EncodedField) arrow.Field {
 	e := r.one(f.Column)
 	c, ok := e.(*expr.Column)
 	if !ok {
@@ -320,7 +336,7 @@ func (r *exprReader) field(f fieldJSON) arrow.Field {
 	return arrow.Field{Name: c.Name, Type: c.T, Nullable: f.Nullable}
 }
 
-func (r *exprReader) fields(fs []fieldJSON) []arrow.Field {
+func (r *exprReader) fields(fs []EncodedField) []arrow.Field {
 	out := make([]arrow.Field, len(fs))
 	for i, f := range fs {
 		out[i] = r.field(f)

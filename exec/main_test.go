@@ -49,9 +49,8 @@ func (s *source) OpenWorkers(_ context.Context, env *Env, n int) ([]Operator, er
 
 type sourceOp struct {
 	*source
-	at     *atomic.Int64
-	step   int64
-	closed bool
+	at   *atomic.Int64
+	step int64
 }
 
 func (o *sourceOp) Next(ctx context.Context) (arrow.RecordBatch, error) {

@@ -127,9 +127,6 @@ func (s *sortKeys) hasRest() bool { return !s.exact || len(s.keys) > 1 }
 
 func (s *sortKeys) restOf(row uint32) []byte { return s.rest[s.ends[row]:s.ends[row+1]] }
 
-// compare orders two rows of s.
-func (s *sortKeys) compare(a, b sortItem) int { return compareItems(s, a, s, b) }
-
 // compareItems orders a row of s and a row of t by the keys alone.
 func compareItems(s *sortKeys, a sortItem, t *sortKeys, b sortItem) int {
 	if c := a.compareFirst(b); c != 0 || !s.hasRest() {
