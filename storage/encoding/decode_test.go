@@ -372,34 +372,3 @@ func TestRangesOfLevelsEqualTheBlock(t *testing.T) {
 		}
 	}
 }
-
-func TestMasksCountAndFindLikeALoop(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(9, 1))
-	for _, n := range []int{0, 1, 63, 64, 65, 1000} {
-		levels := make([]uint16, n)
-		for i := range levels {
-			levels[i] = uint16(rnd.IntN(3))
-			if rnd.IntN(50) == 0 {
-				levels[i] = uint16(rnd.Uint32())
-			}
-		}
-		for limit := range uint16(3) {
-			m := MaskOf(nil, levels, limit)
-			zeros := 0
-			for i, l := range levels {
-				if got, want := m.Ones(0, i), i-zeros; got != want {
-					t.Fatalf("%d ones below %d of %d, want %d", got, i, n, want)
-				}
-				if l > limit {
-					if got := m.Zero(zeros, n); got != i {
-						t.Fatalf("zero %d of %d at %d, want %d", zeros, n, got, i)
-					}
-					zeros++
-				}
-			}
-			if got := m.Zero(zeros, n); got != n {
-				t.Fatalf("zero %d of %d at %d, though there are fewer", zeros, n, got)
-			}
-		}
-	}
-}

@@ -72,3 +72,56 @@ func (m Mask) Ones(from, to int) int {
 	}
 	return n
 }
+
+// compare cuts levels into blocks of 64 and holds the limits of a layer as maskWord wants them.
+type compare struct {
+	exists, valid    uint64
+	lastRep, lastDef [64]uint16 // the rest of the levels
+}
+
+func compareOf(p pageLayer) *compare {
+	return &compare{exists: maskAdd(p.exists), valid: maskAdd(p.valid)}
+}
+
+// block takes up to 64 levels off rep and def; within has a one for each of them.
+func (c *compare) block(rep, def *[]uint16) (r, d *[64]uint16, within uint64) {
+	if n := len(*rep); n < 64 {
+		copy(c.lastRep[:], *rep)
+		copy(c.lastDef[:], *def)
+		*rep = nil
+		return &c.lastRep, &c.lastDef, lowMask(n)
+	}
+	r, d = (*[64]uint16)(*rep), (*[64]uint16)(*def)
+	*rep, *def = (*rep)[64:], (*def)[64:]
+	return r, d, ^uint64(0)
+}
+
+// begins has a one for each entry with a repetition level of at least level.
+func (c *compare) begins(r *[64]uint16, level uint16) uint64 {
+	if level == 0 {
+		return ^uint64(0)
+	}
+	return ^maskWord(r, maskAdd(level-1))
+}
+
+// compress moves the bits of x that lie under the k ones of mask together; x has no others.
+func compress(x, mask uint64, k int) uint64 {
+	if k == 64 {
+		return x
+	}
+	if k <= 32 {
+		var out uint64
+		for i := range k {
+			out |= x >> (bits.TrailingZeros64(mask) & 63) & 1 << (i & 63)
+			mask &= mask - 1
+		}
+		return out
+	}
+	for gaps := ^mask; gaps != 0; { // from the top down, so that places below stay true
+		at := 63 - bits.LeadingZeros64(gaps)
+		low := uint64(1)<<(at&63) - 1
+		x = x&low | x>>1&^low
+		gaps &^= 1 << (at & 63)
+	}
+	return x
+}

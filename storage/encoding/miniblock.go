@@ -30,8 +30,6 @@ type Chunk struct {
 	raw     []byte // decompressed first buffer
 	plain   []byte // all values expanded, where the codec works on the whole chunk
 	isPlain bool
-	codes   []byte // scratch of codecs in codecs
-	ends    []int32
 	codecs  *Codecs
 }
 

@@ -10,7 +10,7 @@
 //	I2: every offset, size and count is checked before it is used: wrong bytes are an errs.ErrCorrupt that names file, section and
 //	    offset, never a panic and never an allocation out of proportion (limits.go of package encoding).
 //	I3: a read fetches the bytes its rows need and no others; the ranges of one round are gathered in one ReadMany.
-//	I4: page-level work (layouts, chunk tables, dictionaries) is done once and kept, up to Options.CacheBytes.
+//	I4: page-level work (layouts, chunk tables, dictionaries) is done once and kept; beyond Options.CacheBytes the oldest gives way.
 //	I5: arrays over mapped bytes live as long as the object.Store (its I1); all other buffers come from ReadOptions.Alloc.
 //
 // Start at reader.go; a read goes reader_read.go (rounds of fetching), reader_mini.go, reader_zip.go, reader_constant.go and

@@ -35,10 +35,9 @@ type Reader struct {
 	buffers []object.Range // global buffers
 	columns []*column
 	codecs  *encoding.Codecs
-	opts    Options
 
-	cached  atomic.Int64 // bytes of page structures that are kept
-	scratch sync.Pool    // *scratch
+	cache   pageCache
+	scratch sync.Pool // *scratch
 }
 
 // column is one physical column.
@@ -73,7 +72,8 @@ func (p *page) section() string { return fmt.Sprintf("column %d page %d", p.colu
 // Open reads the footer, the offset tables, the column metadata and the schema.
 // Errors: ErrUnsupported for other versions of the format, ErrCorrupt, ErrIO, ErrNotFound.
 func Open(ctx context.Context, f object.File, opts Options) (*Reader, error) {
-	r := &Reader{file: f, codecs: &encoding.Codecs{}, opts: opts.withDefaults()}
+	r := &Reader{file: f, codecs: &encoding.Codecs{}}
+	r.cache.limitBytes = opts.withDefaults().CacheBytes
 	r.scratch.New = func() any { return &scratch{chunk: encoding.NewChunk(r.codecs)} }
 	if err := r.open(ctx); err != nil {
 		return nil, r.wrap(err)

@@ -25,4 +25,4 @@ func (r *Reader) MetadataBytes() int64 {
 }
 
 // CachedBytes is the memory of page structures kept so far; it grows with use up to Options.CacheBytes.
-func (r *Reader) CachedBytes() int64 { return r.cached.Load() }
+func (r *Reader) CachedBytes() int64 { return r.cache.used() }

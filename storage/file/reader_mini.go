@@ -197,9 +197,7 @@ func (m *miniPage) loadTables(r *Reader, st *miniState, got [][]byte) error {
 			return err
 		}
 		st.chunks = t
-		if r.keep(t.sizeBytes()) {
-			m.chunks.Store(t)
-		}
+		r.cache.keep(t.sizeBytes(), func() { m.chunks.Store(t) }, func() { m.chunks.Store(nil) })
 	}
 	if m.dictEncoding != nil && st.dict == nil {
 		d, err := m.loadDictionary(r, got[0])
@@ -207,9 +205,7 @@ func (m *miniPage) loadTables(r *Reader, st *miniState, got [][]byte) error {
 			return err
 		}
 		st.dict = d
-		if r.keep(d.sizeBytes) {
-			m.dict.Store(d)
-		}
+		r.cache.keep(d.sizeBytes, func() { m.dict.Store(d) }, func() { m.dict.Store(nil) })
 	}
 	return nil
 }

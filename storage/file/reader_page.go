@@ -70,15 +70,6 @@ func (p *page) compile(l *leafPlan) (pageReader, error) {
 	}
 }
 
-// keep reserves size bytes of the cache for a page structure and reports whether it may be kept.
-func (r *Reader) keep(size int) bool {
-	if r.cached.Add(int64(size)) <= r.opts.CacheBytes {
-		return true
-	}
-	r.cached.Add(-int64(size))
-	return false
-}
-
 // within returns the part [from, from+size) of a buffer of the page.
 func within(b object.Range, from, size int64) object.Range {
 	return object.Range{Offset: b.Offset + from, Size: size}

@@ -171,10 +171,10 @@ func TestColumnBytesAddUpToThePages(t *testing.T) {
 
 // TestReadersShareAFile reads one file from many goroutines, with and without room for page structures.
 func TestReadersShareAFile(t *testing.T) {
-	for _, cache := range []int64{0, -1} {
+	for _, cache := range []int64{0, 200, -1} { // all, some and none of the pages are kept
 		path := dataFiles(t, "scalars_v22_5000")[0]
 		r := openFile(t, path)
-		r.opts.CacheBytes = Options{CacheBytes: cache}.withDefaults().CacheBytes
+		r.cache.limitBytes = Options{CacheBytes: cache}.withDefaults().CacheBytes
 		cols, err := r.Columns()
 		if err != nil {
 			t.Fatal(err)
@@ -206,8 +206,8 @@ func TestReadersShareAFile(t *testing.T) {
 		if err := g.Wait(); err != nil || len(bad) > 0 {
 			t.Errorf("cache %d: %v, columns that differ: %v", cache, err, bad)
 		}
-		if cached := r.cached.Load(); (cached == 0) != (cache == -1) {
-			t.Errorf("cache %d: %d bytes kept", cache, cached)
+		if used := r.cache.used(); (used == 0) != (cache == -1) || used > r.cache.limitBytes && cache >= 0 {
+			t.Errorf("cache %d: %d bytes kept", cache, used)
 		}
 		want.Release()
 	}

@@ -27,7 +27,6 @@ type v20State struct {
 	first []([]byte) // of the first round: everything but the bytes of variable-width values
 	bytes [][]byte   // of the second round
 	dict  *dictionary
-	items [][]byte // of the dictionary, while it is not loaded
 }
 
 // cut returns the range of a buffer that holds the values of s.
@@ -100,9 +99,8 @@ func (v *v20Page) fetch(r *Reader, p *part) ([]object.Range, error) {
 			if err != nil {
 				return nil, err
 			}
-			if st.dict = d; r.keep(d.sizeBytes) {
-				v.dict.Store(d)
-			}
+			st.dict = d
+			r.cache.keep(d.sizeBytes, func() { v.dict.Store(d) }, func() { v.dict.Store(nil) })
 		}
 		if v.root.bytes == nil {
 			return nil, nil
