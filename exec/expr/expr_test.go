@@ -55,7 +55,7 @@ func fn(t testing.TB, name string, args ...any) Expr {
 
 // text is row i of arr as MySQL prints it.
 func text(arr arrow.Array, i int) string {
-	if arr.IsNull(i) {
+	if arr.IsNull(i) || arr.DataType().ID() == arrow.NULL {
 		return "NULL"
 	}
 	one := array.NewSlice(arr, int64(i), int64(i+1))

@@ -550,7 +550,7 @@ func resolveHasNull(r *request) (impl, error) {
 		return x.bools(func(i int) (bool, bool) {
 			from, to := e.view.from(x.args[0].at(i))
 			for j := from - e.base; j < to-e.base; j++ {
-				if e.arr.IsNull(int(j)) {
+				if e.arr.DataType().ID() == arrow.NULL || e.arr.IsNull(int(j)) {
 					return true, true
 				}
 			}

@@ -218,17 +218,18 @@ func resolveRound(round bool) func(r *request) (impl, error) {
 			return impl{t: num, params: params, run: roundInts(round)}, nil
 		}
 		p, s, _ := digits(num)
-		scale := int32(0)
+		scale, carries := int32(0), round
 		if len(r.args) == 2 {
 			scale = s
 			if lit, ok := r.literal(1); ok && lit.Value.IsValid() {
 				if v, err := literalVector(lit); err == nil && v.c.integer() {
-					d, _ := newState().intOf(&v, 0, castExplicit)
+					d, _ := newState().intOf(&v, 0, castImplicit)
 					scale = min(s, int32(min(max(d, 0), decimalScaleMax)))
+					carries = round && d < int64(s)
 				}
 			}
 		}
-		t := typeDecimal(p-s+scale+b32(round && scale < s), scale)
+		t := typeDecimal(p-s+scale+b32(carries), scale)
 		return impl{t: t, params: params, exact: true, run: roundDecimals(round)}, nil
 	}
 }

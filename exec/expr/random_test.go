@@ -165,9 +165,9 @@ func answers(t *testing.T, e Expr, batch arrow.RecordBatch) ([]string, error) {
 func TestRandomExpressionsHaveOneAnswerHoweverTheyAreComputed(t *testing.T) {
 	batch, cols := randomBatch(t)
 	seed := uint64(20261129)
-	n := 1500
+	n := 600
 	if testing.Short() {
-		n = 300
+		n = 150
 	}
 	for i := range n {
 		g := &generator{t: t, rnd: rand.New(rand.NewPCG(seed, uint64(i))), cols: cols}
