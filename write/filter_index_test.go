@@ -304,3 +304,52 @@ func checkBuilt(t *testing.T, what string, store object.Store, spec FilterIndexS
 		wantRows(t, what, all.True, []int{60, 40}, func(int) bool { return true })
 	}
 }
+
+// TestExtensionsKeepTheKeysOfTheirIndex: core 14 writes row addresses into segments of tables with stable row ids, and refuses an index that mixes both.
+func TestExtensionsKeepTheKeysOfTheirIndex(t *testing.T) {
+	ctx := context.Background()
+	target := Target{Store: object.NewMemory("t"), Dir: "p.lance"}
+	opts := CreateOptions{StableRowIDs: true, Rows: RowOptions{FragmentRows: 60}, Parts: []Batches{&parcelRows{rows: 100}}}
+	if _, err := CreateTable(ctx, target, parcels, opts); err != nil {
+		t.Fatal(err)
+	}
+	table, err := storage.OpenTable(ctx, target.Store, target.Dir, storage.TableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := int32(1) // the first index_version of BITMAP with row addresses
+	for name, like := range map[string]*int32{"row ids": nil, "row addresses": &first} {
+		snap, err := table.Latest(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &filterBuild{spec: FilterIndexSpec{Name: name, Column: "tenant", Kind: index.KindBitmap}, table: table, snap: snap, like: like}
+		if err := b.plan(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.run(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Append(ctx, target, &parcelRows{first: 100, rows: 30}, AppendOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]uint64{"row ids": 101, "row addresses": uint64(rowset.Addr(2, 1))} {
+		if _, err := BuildFilterIndex(ctx, table, FilterIndexSpec{Name: name, Column: "tenant", Kind: index.KindBitmap}, FilterIndexOptions{Extend: true}); err != nil {
+			t.Fatal(err)
+		}
+		t2, covers := ask(t, table, name, index.Predicate{Op: index.OpEq, Values: text(`["t2"]`)})
+		if covers.GetCardinality() != 3 || !t2.True.Contains(want) { // row 101 is the second of fragment 2
+			t.Errorf("%s: covers %v, keys %v", name, covers, t2.True.Uppers())
+		}
+	}
+	snap, err := table.Latest(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range snap.Indices() {
+		if want := map[string]int32{"row ids": 0, "row addresses": 1}[info.Name]; info.Version != want {
+			t.Errorf("%s: version %d, want %d", info.Name, info.Version, want)
+		}
+	}
+}
