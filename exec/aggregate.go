@@ -61,7 +61,10 @@ type HashAggregate struct {
 	out      *arrow.Schema
 }
 
-var _ Parallel = (*HashAggregate)(nil)
+var (
+	_ Parallel  = (*HashAggregate)(nil)
+	_ Traceable = (*HashAggregate)(nil)
+)
 
 // NewHashAggregate checks the expressions and computes the schema. ErrUnsupported for types that cannot be grouped or aggregated.
 func NewHashAggregate(input Plan, keys []expr.Expr, keyNames []string, aggs []AggSpec) (*HashAggregate, error) {
@@ -146,6 +149,16 @@ func (p *HashAggregate) Describe() Description {
 		aggs[i] = a.String()
 	}
 	return Description{Name: "HashAggregate", Props: []Prop{{"keys", namedText(p.KeyNames, p.Keys)}, {"aggregates", "[" + strings.Join(aggs, ", ") + "]"}}}
+}
+
+// TraceColumn implements Traceable: leaving out the rows of a key leaves out its groups.
+func (p *HashAggregate) TraceColumn(i int) (Plan, int) {
+	if i < len(p.Keys) {
+		if c, ok := p.Keys[i].(*expr.Column); ok {
+			return p.Input, c.ID
+		}
+	}
+	return nil, 0
 }
 
 // Open implements Plan.

@@ -48,10 +48,20 @@ func (p *Distinct) TraceColumn(i int) (Plan, int) { return p.Input, i }
 
 // Open implements Plan.
 func (p *Distinct) Open(ctx context.Context, env *Env) (Operator, error) {
+	if p.Schema().NumFields() == 0 { // all rows are equal; an aggregate without keys would make one of none
+		return openOne(ctx, env, p.Input, (&Limit{Count: 1}).wrapper())
+	}
 	return p.groups.Open(ctx, env)
 }
 
 // OpenWorkers implements Parallel.
 func (p *Distinct) OpenWorkers(ctx context.Context, env *Env, n int) ([]Operator, error) {
+	if p.Schema().NumFields() == 0 {
+		op, err := p.Open(ctx, env)
+		if err != nil {
+			return nil, err
+		}
+		return []Operator{op}, nil
+	}
 	return p.groups.OpenWorkers(ctx, env, n)
 }

@@ -306,10 +306,11 @@ func TestJoinOffersItsKeysToTheStreamedSide(t *testing.T) {
 		want string
 	}{{JoinInner, "[0:3 0:1]"}, {JoinSemi, "[0:3 0:1]"}, {JoinLeft, "[]"}, {JoinAnti, "[]"}} {
 		spy := &keySpy{source: big}
-		// The key passes a filter and a projection on its way.
+		// The key passes a filter, a projection, a grouping and a sort on its way.
 		cond := must(expr.NewCall(">", col(spy, "v"), &expr.Literal{Value: col0Scalar(0)}))(t)
 		through := must(NewProject(must(NewFilter(spy, cond))(t), []string{"v", "key"}, []expr.Expr{col(spy, "v"), col(spy, "k")}))(t)
-		p := must(NewHashJoin(JoinSpec{Kind: c.kind, Left: through, Right: small, LeftKeys: []expr.Expr{col(through, "key")}, RightKeys: []expr.Expr{col(small, "k")}}))(t)
+		ordered := must(NewSort(must(NewDistinct(through))(t), []SortKey{{Expr: col(through, "v")}}))(t)
+		p := must(NewHashJoin(JoinSpec{Kind: c.kind, Left: ordered, Right: small, LeftKeys: []expr.Expr{col(through, "key")}, RightKeys: []expr.Expr{col(small, "k")}}))(t)
 		rowsOf(t, config{100, 2}.env(alloc), p)
 		if got := fmt.Sprint(spy.keys); got != c.want {
 			t.Errorf("%s: keys %s, want %s", c.kind, got, c.want)

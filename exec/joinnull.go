@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"context"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
@@ -94,7 +96,7 @@ func (k *keyCodes) close() {
 }
 
 // truths is, for each row of the batch, whether it equals some row of the build side.
-func (j *join) truths() ([]threeValued, error) {
+func (j *join) truths(ctx context.Context) ([]threeValued, error) {
 	out := make([]threeValued, len(j.ids))
 	for r, m := range j.matched {
 		if m {
@@ -115,11 +117,11 @@ func (j *join) truths() ([]threeValued, error) {
 		}
 		return out, nil
 	}
-	return out, j.unknowns(out)
+	return out, j.unknowns(ctx, out)
 }
 
 // unknowns finds, among the rows that match nothing, those with a comparison that is NULL: no key differs and at least one is NULL.
-func (j *join) unknowns(out []threeValued) error {
+func (j *join) unknowns(ctx context.Context, out []threeValued) error {
 	codes, err := j.table.codes.probe(&j.state.plan.Spec, &j.find, j.keys, len(out))
 	if err != nil {
 		return err
@@ -146,6 +148,9 @@ func (j *join) unknowns(out []threeValued) error {
 	for r := range out {
 		if out[r] != isFalse {
 			continue
+		}
+		if err := ctx.Err(); err != nil { // a row may be compared with every row of the other side
+			return err
 		}
 		anyNull := false
 		for i := range codes {
@@ -193,8 +198,8 @@ func (k *keyCodes) differ(probe [][]uint32, r int, b int32) bool {
 }
 
 // markBatch is the batch with a column that says whether each row has a match.
-func (j *join) markBatch() (arrow.RecordBatch, error) {
-	truth, err := j.truths()
+func (j *join) markBatch(ctx context.Context) (arrow.RecordBatch, error) {
+	truth, err := j.truths(ctx)
 	if err != nil {
 		return nil, err
 	}

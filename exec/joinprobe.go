@@ -54,9 +54,9 @@ func (j *join) next(ctx context.Context) (arrow.RecordBatch, error) {
 		case j.rest:
 			return j.buildRows()
 		case j.batch != nil && j.late:
-			out, err = j.lateRows()
+			out, err = j.lateRows(ctx)
 		case j.batch != nil:
-			out, err = j.step(ctx)
+			out, err = j.step()
 		default:
 			err = j.pull(ctx)
 			if err == io.EOF && j.lastOut() { //nolint:errorlint // Next returns io.EOF itself
@@ -147,7 +147,7 @@ func (j *join) dropBatch() {
 }
 
 // step probes up to Env.BatchRows pairs of the batch.
-func (j *join) step(ctx context.Context) (arrow.RecordBatch, error) {
+func (j *join) step() (arrow.RecordBatch, error) {
 	spec := &j.state.plan.Spec
 	if j.resid == nil && !spec.pairs() && !spec.endsWithBuild() {
 		for r, g := range j.ids { // the keys decide alone
@@ -284,14 +284,14 @@ func (j *join) output(whole bool, n int, mark arrow.Array) (arrow.RecordBatch, e
 }
 
 // lateRows is what comes of the batch's rows once all their pairs are known. It ends the batch.
-func (j *join) lateRows() (arrow.RecordBatch, error) {
+func (j *join) lateRows(ctx context.Context) (arrow.RecordBatch, error) {
 	spec := &j.state.plan.Spec
 	defer j.dropBatch()
 	switch spec.Kind {
 	case JoinMark:
-		return j.markBatch()
+		return j.markBatch(ctx)
 	case JoinNullAwareAnti:
-		truth, err := j.truths()
+		truth, err := j.truths(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -158,7 +158,7 @@ func joinClose(err error, ops ...Operator) error { return errors.Join(err, close
 // Traceable is a plan that passes columns of an input through, so that what is known of the values above holds below.
 type Traceable interface {
 	Plan
-	// TraceColumn returns the input and its column that output column i is, row for row; nil where it is computed. Every row of the plan comes
-	// from one row of that input, and dropping input rows by their value of that column drops exactly the rows with that value here.
+	// TraceColumn returns the input and its column whose values output column i shows; nil where it is computed. Dropping input rows by their
+	// value of that column drops exactly the rows with that value here.
 	TraceColumn(i int) (Plan, int)
 }

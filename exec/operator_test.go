@@ -155,6 +155,14 @@ func TestPipelines(t *testing.T) {
 		{"distinct rows", func(t *testing.T, in Plan) Plan {
 			return must(NewDistinct(must(NewProject(in, []string{"g"}, []expr.Expr{col(in, "g")}))(t)))(t)
 		}, []string{"10", "20", "NULL"}},
+		{"distinct rows without columns are one", func(t *testing.T, in Plan) Plan {
+			none := must(NewDistinct(must(NewProject(in, nil, nil))(t)))(t)
+			return must(NewHashAggregate(none, nil, nil, []AggSpec{agg(AggCountStar)}))(t)
+		}, []string{"1"}},
+		{"distinct rows without columns of nothing are none", func(t *testing.T, in Plan) Plan {
+			none := must(NewDistinct(must(NewProject(must(NewLimit(in, 0, 0))(t), nil, nil))(t)))(t)
+			return must(NewHashAggregate(none, nil, nil, []AggSpec{agg(AggCountStar)}))(t)
+		}, []string{"0"}},
 		{"within a cap", func(t *testing.T, in Plan) Plan { return must(NewCap(in, 5, 0, "the row engine"))(t) },
 			[]string{"1|10|a", "2|20|b", "3|NULL|c", "4|20|NULL", "5|10|e"}},
 	}

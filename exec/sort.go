@@ -18,7 +18,7 @@ type Sort struct {
 	Keys  []SortKey
 }
 
-var _ Plan = (*Sort)(nil)
+var _ Traceable = (*Sort)(nil)
 
 // NewSort checks the keys. ErrUnsupported for types without an order.
 func NewSort(input Plan, keys []SortKey) (*Sort, error) {
@@ -38,6 +38,9 @@ func (p *Sort) Children() []Plan { return []Plan{p.Input} }
 func (p *Sort) Describe() Description {
 	return Description{Name: "Sort", Props: []Prop{{"keys", sortKeysText(p.Keys)}}}
 }
+
+// TraceColumn implements Traceable.
+func (p *Sort) TraceColumn(i int) (Plan, int) { return p.Input, i }
 
 // Open implements Plan.
 func (p *Sort) Open(_ context.Context, env *Env) (Operator, error) {
