@@ -29,6 +29,8 @@ const (
 	// denseRatio: candidates that are at least one in so many rows of their span are read as a range and picked, sparser ones
 	// taken one by one. Decoding a row that nobody wants costs much less than finding one.
 	denseRatio = 4
+	// wideRowBytes: rows of more encoded bytes are taken one by one whatever their density: reading over a gap would cost memory.
+	wideRowBytes = 512
 )
 
 // ScanOptions says what a Scan reads. The zero value is every column of every live row.
@@ -67,6 +69,7 @@ type Scan struct {
 	fields     []*schema.Field
 	schema     *arrow.Schema
 	morselRows uint64
+	isWide     bool // rows are wider than wideRowBytes
 	frags      []*Fragment
 	rows       uint64 // that the scan yields
 
@@ -154,19 +157,20 @@ func (c *Scan) size(ctx context.Context) error {
 	}
 	p := c.frags[0].plan(c.fields)
 	var bytes int64
+	isMapped := true
 	for _, fp := range p.files {
 		r, err := p.fragment.open(ctx, fp.file)
 		if err != nil {
 			return err
 		}
-		if r.isMapped {
-			return nil
-		}
+		isMapped = isMapped && r.isMapped
 		for _, col := range fp.columns {
 			bytes += r.ColumnBytes(col)
 		}
 	}
-	if perRow := uint64(bytes) / max(1, p.fragment.rows); perRow > 0 {
+	perRow := uint64(bytes) / max(1, p.fragment.rows)
+	c.isWide = perRow > wideRowBytes
+	if !isMapped && perRow > 0 {
 		c.morselRows = min(max(remoteMorselBytes/perRow, batch), morselBatches*batch)
 	}
 	return nil
@@ -408,7 +412,7 @@ func (c *Scan) readColumns(ctx context.Context, p *fragmentPlan, m *morsel) ([]a
 	if m.rows == nil {
 		return p.read(ctx, rowsWanted{start: m.start, end: m.end}, c.opts.Alloc)
 	}
-	if span := m.end - m.start; span > denseRatio*uint64(len(m.rows)) {
+	if span := m.end - m.start; c.isWide || span > denseRatio*uint64(len(m.rows)) {
 		rows := make([]uint64, len(m.rows))
 		for i, r := range m.rows {
 			rows[i] = uint64(r)
