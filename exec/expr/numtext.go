@@ -164,27 +164,6 @@ func parseDecimal(s []byte) (n *big.Int, scale int32, whole bool) {
 	return n, int32(frac), whole
 }
 
-// parseInt reads the integer that s starts with, rounding a fraction half away from zero. ok is false where it does not fit 64 bits; neg tells the sign.
-func parseInt(s []byte) (mag uint64, neg, whole, ok bool) {
-	num, whole := numberPrefix(s)
-	if num == nil {
-		return 0, false, false, true
-	}
-	if num[0] == '-' || num[0] == '+' {
-		neg = num[0] == '-'
-		num = num[1:]
-	}
-	if u, err := strconv.ParseUint(string(num), 10, 64); err == nil {
-		return u, neg, whole, true
-	}
-	n, scale, _ := parseDecimal(num)
-	n = roundBig(n, scale, 0)
-	if !n.IsUint64() {
-		return math.MaxUint64, neg, whole, false
-	}
-	return n.Uint64(), neg, whole, true
-}
-
 // roundBig brings n from one scale to another, half away from zero.
 func roundBig(n *big.Int, from, to int32) *big.Int {
 	if to >= from {
