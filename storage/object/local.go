@@ -124,7 +124,7 @@ func (l *Local) openNew(p string, info os.FileInfo, id fileID) (File, error) {
 		if err != nil {
 			return nil, kindOf(err, "read", p)
 		}
-		return &mappedFile{store: l, path: p, bytes: b, isHeap: true}, nil
+		return &mappedFile{store: l, path: p, bytes: b}, nil
 	}
 	if now, err := f.Stat(); err != nil || identify(now) != id {
 		return &preadFile{store: l, path: p, id: id}, nil // replaced between stat and open: its own reads will tell
@@ -256,9 +256,8 @@ type mappedFile struct {
 		isClosed() bool
 		URL() string
 	}
-	path   string
-	bytes  []byte
-	isHeap bool // bytes are ordinary memory
+	path  string
+	bytes []byte
 }
 
 var _ File = (*mappedFile)(nil)
@@ -287,18 +286,6 @@ func (f *mappedFile) ReadMany(ctx context.Context, rs []Range) ([][]byte, error)
 		out[i] = b
 	}
 	return out, nil
-}
-
-// Prefetch implements Prefetcher.
-func (f *mappedFile) Prefetch(rs []Range) {
-	if f.isHeap || f.store.isClosed() {
-		return
-	}
-	for _, r := range rs {
-		if checkRange(f.path, f.SizeBytes(), r) == nil {
-			adviseWillNeed(f.bytes, r)
-		}
-	}
 }
 
 // preadFile reads without a mapping and without holding a descriptor, so that any number of files may be open.

@@ -17,8 +17,6 @@ func mapFile(*os.File, int64) ([]byte, error) { return nil, errs.ErrUnsupported 
 
 func unmapFile([]byte) error { return nil }
 
-func adviseWillNeed([]byte, Range) {}
-
 func moveIfAbsent(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil {

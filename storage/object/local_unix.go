@@ -20,22 +20,13 @@ func identify(info os.FileInfo) fileID {
 	return id
 }
 
-// mapFile maps a whole file for reading.
+// mapFile maps a whole file for reading. It gives no advice: the system's own read-ahead serves scans, and asking for pages that are
+// there already costs a walk over them at every query.
 func mapFile(f *os.File, sizeBytes int64) ([]byte, error) {
 	return unix.Mmap(int(f.Fd()), 0, int(sizeBytes), unix.PROT_READ, unix.MAP_SHARED)
 }
 
 func unmapFile(b []byte) error { return unix.Munmap(b) }
-
-// adviseWillNeed asks the system to read a part of a mapping ahead. b need not be aligned.
-func adviseWillNeed(mapped []byte, r Range) {
-	page := int64(os.Getpagesize())
-	start := r.Offset / page * page
-	end := min(int64(len(mapped)), r.Offset+r.Size)
-	if start < end {
-		_ = unix.Madvise(mapped[start:end], unix.MADV_WILLNEED) // advice: reading works without it
-	}
-}
 
 // moveIfAbsent gives a file its final name unless that exists, in one step.
 func moveIfAbsent(from, to string) error {

@@ -59,7 +59,7 @@ func (m *Memory) Open(ctx context.Context, p string) (File, error) {
 	if !ok {
 		return nil, errs.New(errs.ErrNotFound, "open %q: not found", p)
 	}
-	return &mappedFile{store: m, path: p, bytes: f.content, isHeap: true}, nil
+	return &mappedFile{store: m, path: p, bytes: f.content}, nil
 }
 
 // Stat implements Store.

@@ -59,19 +59,6 @@ type Writer interface {
 	OffsetBytes() int64
 }
 
-// Prefetcher is a File that can fetch ranges in the background.
-type Prefetcher interface {
-	// Prefetch starts to bring ranges close, without waiting and without promise.
-	Prefetch(rs []Range)
-}
-
-// Prefetch asks f to bring ranges close if it can; it never fails and never waits.
-func Prefetch(f File, rs []Range) {
-	if p, ok := f.(Prefetcher); ok {
-		p.Prefetch(rs)
-	}
-}
-
 // Pager is a Store that can list the first names of a folder without listing all of it.
 type Pager interface {
 	// ListPage returns the first entries of the folder by name, about limit of them, and whether these are all. A store that does not
