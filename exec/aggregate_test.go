@@ -184,7 +184,7 @@ func TestAggregateEqualsNaiveForEveryKeyType(t *testing.T) {
 	}
 }
 
-func checkAggregate(t *testing.T, env *Env, r *rand.Rand, types []arrow.DataType) {
+func checkAggregate(t tester, env *Env, r *rand.Rand, types []arrow.DataType) {
 	keys := len(types)
 	all := append(append([]arrow.DataType(nil), types...), arrow.PrimitiveTypes.Int64, types[0])
 	b := randomBatch(r, env.Alloc, r.IntN(400), 1+r.IntN(60), all...)

@@ -142,7 +142,7 @@ func TestJoinWithoutKeysLooksAtEveryPair(t *testing.T) {
 	}
 }
 
-func checkJoin(t *testing.T, env *Env, r *rand.Rand, kind JoinKind, types []arrow.DataType) {
+func checkJoin(t tester, env *Env, r *rand.Rand, kind JoinKind, types []arrow.DataType) {
 	t.Helper()
 	all := append(append([]arrow.DataType(nil), types...), arrow.PrimitiveTypes.Int64)
 	domain := 1 + r.IntN(30)

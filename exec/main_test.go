@@ -106,8 +106,15 @@ func col(p Plan, name string) *expr.Column {
 	return &expr.Column{ID: i, Name: name, T: p.Schema().Field(i).Type}
 }
 
-func must[T any](v T, err error) func(t testing.TB) T {
-	return func(t testing.TB) T {
+// tester is what the checks need of *testing.T, *testing.B, *testing.F and *rapid.T.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+func must[T any](v T, err error) func(t tester) T {
+	return func(t tester) T {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +124,7 @@ func must[T any](v T, err error) func(t testing.TB) T {
 }
 
 // rowsOf runs p and returns its rows as text, values separated by "|".
-func rowsOf(t testing.TB, env *Env, p Plan) []string {
+func rowsOf(t tester, env *Env, p Plan) []string {
 	t.Helper()
 	batches, err := Collect(context.Background(), env, p)
 	if err != nil {
@@ -173,7 +180,7 @@ func sorted(rows []string) []string {
 	return out
 }
 
-func sameRows(t testing.TB, got, want []string, ordered bool) {
+func sameRows(t tester, got, want []string, ordered bool) {
 	t.Helper()
 	if !ordered {
 		got, want = sorted(got), sorted(want)

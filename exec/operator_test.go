@@ -118,7 +118,7 @@ func (f *fixedCandidates) Children() []CandidatePlan { return nil }
 
 func lit(v int64) *expr.Literal { return &expr.Literal{Value: scalar.NewInt64Scalar(v)} }
 
-func call(t testing.TB, name string, args ...expr.Expr) expr.Expr {
+func call(t tester, name string, args ...expr.Expr) expr.Expr {
 	t.Helper()
 	return must(expr.NewCall(name, args...))(t)
 }
@@ -146,6 +146,15 @@ func TestPipelines(t *testing.T) {
 			none := must(NewProject(in, nil, nil))(t)
 			return must(NewHashAggregate(none, nil, nil, []AggSpec{agg(AggCountStar)}))(t)
 		}, []string{"5"}},
+		{"rows without columns can be cut", func(t *testing.T, in Plan) Plan {
+			cut := must(NewLimit(must(NewProject(in, nil, nil))(t), 2, 1))(t)
+			return must(NewHashAggregate(must(NewUnion(cut, cut))(t), nil, nil, []AggSpec{agg(AggCountStar)}))(t)
+		}, []string{"4"}},
+		{"rows without columns can be joined", func(t *testing.T, in Plan) Plan {
+			none := must(NewProject(in, nil, nil))(t)
+			j := must(NewHashJoin(JoinSpec{Kind: JoinInner, Left: none, Right: in}))(t)
+			return must(NewHashAggregate(j, nil, nil, []AggSpec{agg(AggCountStar)}))(t)
+		}, []string{"25"}},
 		{"a limit of nothing", func(t *testing.T, in Plan) Plan { return must(NewLimit(in, 0, 0))(t) }, nil},
 		{"an offset past the end", func(t *testing.T, in Plan) Plan { return must(NewLimit(in, NoLimit, 50))(t) }, nil},
 		{"a union of inputs", func(t *testing.T, in Plan) Plan {

@@ -126,7 +126,7 @@ func TestSortAndTopNEqualNaiveForEveryKeyType(t *testing.T) {
 	}
 }
 
-func checkSort(t *testing.T, env *Env, r *rand.Rand, kt arrow.DataType) {
+func checkSort(t tester, env *Env, r *rand.Rand, kt arrow.DataType) {
 	t.Helper()
 	types := []arrow.DataType{kt, keyTypes[r.IntN(len(keyTypes))]}
 	n := r.IntN(300)
