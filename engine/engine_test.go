@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/dolthub/go-mysql-server/sql"
+	ast "github.com/dolthub/vitess/go/vt/sqlparser"
 	"go.uber.org/goleak"
 
 	"github.com/lakesql/lakesql/exec"
@@ -332,3 +334,70 @@ func TestPanicsBecomeErrors(t *testing.T) {
 type panicking struct{ exec.Operator }
 
 func (panicking) Next(context.Context) (arrow.RecordBatch, error) { panic(io.ErrUnexpectedEOF) }
+
+func TestPrepareDescribesTheResult(t *testing.T) {
+	e := openLake(t, Config{})
+	s := newSession(t, e)
+	ctx := sql.NewContext(context.Background(), sql.WithSession(s.Base()))
+	for _, parsed := range []bool{false, true} {
+		const text = "SELECT id, d < 0.104 AS small FROM nums, v WHERE id = ? AND array_has_any(make_array('a'), make_array(?))"
+		var stmt ast.Statement
+		if parsed {
+			var err error
+			if stmt, err = ast.Parse(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cols, err := e.Prepare(ctx, text, stmt)
+		if err != nil || len(cols) != 2 || cols[0].Name != "id" {
+			t.Fatalf("%+v %v", cols, err)
+		}
+		res, err := e.Run(ctx, Call{Text: text, Bindings: map[string]ast.Expr{"v1": ast.NewIntVal([]byte("3")), "v2": ast.NewStrVal([]byte("a"))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := readTSV(t, res); got != "3\t1\n3\t0\n3\t\\N\n3\t0\n" || !res.Vectorized {
+			t.Errorf("got %q, vectorized %v", got, res.Vectorized)
+		}
+		if err := res.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := e.Prepare(ctx, "SELECT * FROM v AS OF ?", nil); !errors.Is(err, errs.ErrUnsupported) {
+		t.Errorf("AS OF ?: %v", err)
+	}
+	if _, err := e.Prepare(ctx, "SELECT "+strings.Repeat("NOT ", 100_000)+"?", nil); !errors.Is(err, errs.ErrInvalid) {
+		t.Errorf("a chain: %v", err)
+	}
+}
+
+func TestInformationSchemaJoins(t *testing.T) {
+	s := newSession(t, openLake(t, Config{}))
+	got, _ := run(t, s, `SELECT COUNT(*) FROM information_schema.tables t JOIN information_schema.columns c ON c.table_schema = t.table_schema AND c.table_name = t.table_name
+		LEFT JOIN information_schema.key_column_usage k ON k.table_name = c.table_name AND k.column_name = c.column_name WHERE t.table_schema = 'lake'`)
+	if got[0] != "21" {
+		t.Errorf("got %v", got)
+	}
+}
+
+// FuzzQuery: any text gives rows or an error, never a bug.
+func FuzzQuery(f *testing.F) {
+	for _, s := range []string{
+		"SELECT cat, COUNT(*) FROM v WHERE id > 1 GROUP BY cat HAVING COUNT(*) > 1 ORDER BY 2 DESC LIMIT 3", "SELECT id FROM v ORDER BY l2_distance(vec, [1,0]) LIMIT 2",
+		"SELECT * FROM v a LEFT JOIN perms b USING (id)", "SELECT (SELECT SUM(amt) FROM orders WHERE vid = v.id) FROM v", "SELECT id IN (SELECT id FROM perms) FROM v UNION SELECT 1.5",
+		"WITH x AS (SELECT 1 a) SELECT * FROM x", "SELECT ROW_NUMBER() OVER (ORDER BY id) FROM v", "EXPLAIN SELECT 1", "SET nprobes = 3", "SHOW TABLES", "SELECT CASE WHEN TRUE THEN 1 END + INTERVAL 1 DAY",
+	} {
+		f.Add(s)
+	}
+	e := openLake(f, Config{QueryMemoryLimitBytes: 64 << 20})
+	f.Fuzz(func(t *testing.T, text string) {
+		if lower := strings.ToLower(text); strings.Contains(lower, "sleep") || strings.Contains(lower, "lock") || strings.Contains(lower, "benchmark") {
+			return
+		}
+		s := e.NewSession(SessionOptions{Database: "lake"})
+		defer s.Close()
+		if err := failure(s, text); errors.Is(err, errs.ErrInternal) {
+			t.Fatal(err)
+		}
+	})
+}

@@ -77,7 +77,7 @@ func fixed(n *big.Int, scale int32) string {
 }
 
 // table makes a table of the test lake from JSON rows.
-func table(t *testing.T, name, rows string, fields ...arrow.Field) *memory.Table {
+func table(t testing.TB, name, rows string, fields ...arrow.Field) *memory.Table {
 	t.Helper()
 	s := arrow.NewSchema(fields, nil)
 	batch, _, err := array.RecordFromJSON(arrowmem.DefaultAllocator, s, strings.NewReader(rows))
@@ -103,7 +103,7 @@ func field(name string, dt arrow.DataType) arrow.Field {
 }
 
 // openLake opens an engine over the tables of docs and cases: labels (l), vectors (v), perms, orders, and tables of types.
-func openLake(t *testing.T, config Config, more ...*memory.Table) *Engine {
+func openLake(t testing.TB, config Config, more ...*memory.Table) *Engine {
 	t.Helper()
 	text, i64 := arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int64
 	vec := arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)

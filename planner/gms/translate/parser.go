@@ -133,3 +133,11 @@ func restore(stmt ast.Statement, res *dialect.Result) ast.Statement {
 	protect(stmt)
 	return stmt
 }
+
+// Protect prepares a statement that another parser made (COM_STMT_PREPARE) as Parser does with its own.
+func Protect(stmt ast.Statement) {
+	if e, ok := stmt.(*ast.Explain); ok {
+		stmt = e.Statement
+	}
+	protect(stmt)
+}

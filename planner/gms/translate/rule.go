@@ -47,22 +47,55 @@ func RequestOf(ctx context.Context) *Request {
 // ruleID is a free number for the analyzer.
 const ruleID = analyzer.RuleId(100_001)
 
-// Install puts the rule in front of go-mysql-server's own and takes out the ones that explode or answer wrongly: join ordering, and the
-// vector index that cuts before it filters.
+// Install puts the rule in front of go-mysql-server's own, takes out the vector index rule, which cuts before it filters, and bounds join ordering, which explodes.
 func Install(a *analyzer.Analyzer) {
 	for _, b := range a.Batches {
 		var keep []analyzer.Rule
 		for _, r := range b.Rules {
 			switch r.Id.String() {
-			case "optimizeJoins", "replaceIdxOrderByDistance":
-			default:
-				keep = append(keep, r)
+			case "replaceIdxOrderByDistance":
+				continue
+			case "optimizeJoins":
+				r.Apply = boundedJoins(r.Apply)
 			}
+			keep = append(keep, r)
 		}
 		b.Rules = keep
 	}
 	first := a.Batches[0]
 	first.Rules = append([]analyzer.Rule{{Id: ruleID, Apply: Rule}}, first.Rules...)
+}
+
+// joinsMax is how many relations go-mysql-server may order: the time grows tenfold with every further two.
+const joinsMax = 6
+
+// boundedJoins orders the joins of few relations that are not ours: information_schema alone is worth it.
+func boundedJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *sql.Context, a *analyzer.Analyzer, n sql.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *sql.QueryFlags) (sql.Node, transform.TreeIdentity, error) {
+		relations, ours := countRelations(n)
+		if ours || relations > joinsMax {
+			return n, transform.SameTree, nil
+		}
+		return apply(ctx, a, n, scope, sel, flags)
+	}
+}
+
+// countRelations counts tables and derived tables, and says whether any is ours.
+func countRelations(n sql.Node) (relations int, ours bool) {
+	switch n := n.(type) {
+	case *Node:
+		return 1, true
+	case *plan.ResolvedTable:
+		_, ours = sql.GetUnderlyingTable(n.Table).(*provider.Table)
+		return 1, ours
+	case *plan.SubqueryAlias:
+		relations = 1
+	}
+	for _, c := range n.Children() {
+		count, is := countRelations(c)
+		relations, ours = relations+count, ours || is
+	}
+	return relations, ours
 }
 
 // Rule translates a statement. It acts once a statement, on its root.
