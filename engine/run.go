@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
 	ast "github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/lakesql/lakesql/exec"
@@ -69,6 +70,39 @@ func (e *Engine) Run(ctx *sql.Context, call Call) (*Result, error) {
 	return res, nil
 }
 
+// Prepare resolves a statement with parameters for later calls of Run with the same Text; it executes nothing. parsed is the tree of
+// a parser that came before (COM_STMT_PREPARE); nil = parse Text. It returns the result's columns as far as they can be known without the parameters.
+func (e *Engine) Prepare(ctx *sql.Context, text string, parsed ast.Statement) ([]ColumnInfo, error) {
+	text = sql.RemoveSpaceAndDelimiter(text, ';')
+	rewritten, err := dialect.Rewrite(text, e.config.Statement)
+	if err != nil {
+		return nil, err
+	}
+	if rewritten.Own != nil {
+		return nil, errs.New(errs.ErrUnsupported, "this statement cannot be prepared")
+	}
+	location, err := e.location(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx = ctx.WithContext(translate.WithRequest(ctx.Context, &translate.Request{Statement: provider.NewStatement(location), Rewritten: rewritten}))
+	var out []ColumnInfo
+	err = spawn.Guard(func() error {
+		var node sql.Node
+		if parsed == nil {
+			node, err = e.sqle.PrepareQuery(ctx, text)
+		} else {
+			translate.Protect(parsed)
+			node, err = e.sqle.PrepareParsedQuery(ctx, text, text, parsed)
+		}
+		if err == nil && !types.IsOkResultSchema(node.Schema()) {
+			out = columnsOf(ctx, node.Schema())
+		}
+		return err
+	})
+	return out, err
+}
+
 func (e *Engine) request(ctx *sql.Context, rewritten *dialect.Result, values provider.Values, location *time.Location) *translate.Request {
 	limit := e.config.QueryMemoryLimitBytes
 	if values.MemoryLimitBytes > 0 {
@@ -81,6 +115,7 @@ func (e *Engine) request(ctx *sql.Context, rewritten *dialect.Result, values pro
 		Alloc: alloc, Budget: budget, BatchRows: e.config.BatchRows, Workers: e.config.Workers, Tables: st,
 		Expr: expr.Env{Alloc: alloc, Location: location, Now: e.config.Now()},
 	}
+	values.Planner.Expr = expr.Env{Location: location, Now: env.Expr.Now}
 	return &translate.Request{
 		RowsMax: e.config.RowEngine.WithDefaults().RowsMax, Statement: st, Rewritten: rewritten, Settings: values.Planner, Env: env.WithDefaults(),
 		Warn: func(text string) { ctx.Warn(warningCode, "%s", text) },

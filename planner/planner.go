@@ -22,7 +22,7 @@ func Plan(ctx context.Context, root logical.Node, ids *logical.IDs, s Settings) 
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Context{Ctx: ctx, IDs: ids, Settings: s.withDefaults()}
+	c := &Context{Ctx: ctx, IDs: ids, Settings: s.withDefaults(), Env: s.Expr}
 	optimized, err := c.optimize(root)
 	if err != nil {
 		return nil, err

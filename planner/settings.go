@@ -1,6 +1,9 @@
 package planner
 
-import "github.com/lakesql/lakesql/internal/errs"
+import (
+	"github.com/lakesql/lakesql/exec/expr"
+	"github.com/lakesql/lakesql/internal/errs"
+)
 
 // The values of the settings that are words.
 const (
@@ -29,6 +32,8 @@ type Settings struct {
 	Freshness         string // complete (default), indexed_only
 	SearchParallelism int    // search tasks at a time; 0 = workers
 	ReadParallelism   int    // 0 = workers
+
+	Expr expr.Env // the session's time zone and the statement's time: what constants are computed with
 }
 
 // DefaultANNExactBytes is the default of Settings.ANNExactBytes.
