@@ -154,7 +154,7 @@ func TestFunctionErrorsNameTheFunction(t *testing.T) {
 		args []any
 		kind error
 	}{
-		{"no_such_function", a(1), errs.ErrUnsupported}, {"concat", a(), errs.ErrInvalid}, {"left", a("a"), errs.ErrInvalid}, {"date_add", a("2024-01-01", 1, "eon"), errs.ErrInvalid}, {"timestampdiff", a("day_hour", "2024-01-01", "2024-01-01"), errs.ErrInvalid}, {"+", a([]string{"a"}, 1), errs.ErrInvalid},
+		{"no_such_function", a(1), errs.ErrUnsupported}, {"json_array", a(1, "a"), errs.ErrUnsupported}, {"concat", a(), errs.ErrInvalid}, {"left", a("a"), errs.ErrInvalid}, {"date_add", a("2024-01-01", 1, "eon"), errs.ErrInvalid}, {"timestampdiff", a("day_hour", "2024-01-01", "2024-01-01"), errs.ErrInvalid}, {"+", a([]string{"a"}, 1), errs.ErrInvalid},
 	} {
 		es := make([]Expr, len(c.args))
 		for i, v := range c.args {

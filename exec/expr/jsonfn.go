@@ -36,6 +36,7 @@ func jsonFunctions() []function {
 		{name: "json_valid", min: 1, max: 1, resolve: fixed(typeBool(), func(x *call) (vector, error) {
 			return x.bools(func(i int) (bool, bool) { return json.Valid(x.args[0].str(i)), true })
 		}, str)},
+		{name: "json_array", min: 0, max: -1, resolve: resolveJSONArray},
 		{name: "json_length", min: 1, max: 1, resolve: resolveJSONLength},
 		{name: "json_type", min: 1, max: 1, resolve: fixed(str, jsonType, str)},
 	}
@@ -102,6 +103,19 @@ func resolveMemberOf(r *request) (impl, error) {
 		return rewriteTo("array_has", r.args[1], r.args[0])
 	}
 	return r.never(r.args[1], r.args[0])
+}
+
+// resolveJSONArray is JSON_ARRAY(...), which spells a list where its values are of one kind.
+func resolveJSONArray(r *request) (impl, error) {
+	kind := byte(0)
+	for _, t := range r.types {
+		k := jsonKindOf(t)
+		if classOf(t) != classNull && (k == 0 || (kind != 0 && k != kind)) {
+			return impl{}, errs.New(errs.ErrUnsupported, "json_array of values of different kinds; a list has one type")
+		}
+		kind = max(kind, k)
+	}
+	return rewriteTo("make_array", r.args...)
 }
 
 func rewriteTo(name string, args ...Expr) (impl, error) {

@@ -257,6 +257,19 @@ func TestJSONFunctions(t *testing.T) {
 			t.Errorf("%s = %s, %v; want %s", x.e, got, err, x.want)
 		}
 	}
+	m := fromJSON(t, arrow.MapOf(arrow.PrimitiveTypes.Int32, arrow.BinaryTypes.String), `[[{"key": 1, "value": "a"}, {"key": 2, "value": "b"}], null, [], [{"key": 2, "value": null}]]`)
+	mb, mc := batchOf(t, map[string]arrow.Array{"m": m, "n": array.NewNull(4)}, "m", "n")
+	for _, x := range []struct {
+		e    Expr
+		want string
+	}{
+		{fn(t, "->", mc["m"], "$.2"), "b | NULL | NULL | NULL"}, {fn(t, "to_json", mc["m"]), `{"1": "a", "2": "b"} | NULL | {} | {"2": null}`}, {fn(t, "cardinality", mc["m"]), "2 | NULL | 0 | 1"},
+		{fn(t, "is_null", mc["n"]), "1 | 1 | 1 | 1"}, {fn(t, "coalesce", mc["n"], 7), "7 | 7 | 7 | 7"}, {fn(t, "=", mc["n"], 1), "NULL | NULL | NULL | NULL"}, {fn(t, "array_has", mc["n"], 1), "NULL | NULL | NULL | NULL"}, {mc["n"], "NULL | NULL | NULL | NULL"},
+	} {
+		if got, err := evalOver(t, x.e, testEnv(nil), mb); err != nil || got != x.want {
+			t.Errorf("%s = %s, %v; want %s", x.e, got, err, x.want)
+		}
+	}
 	if _, err := NewCall("struct_field", c["s"], lit(t, "nope")); !errors.Is(err, errs.ErrInvalid) || !strings.Contains(err.Error(), "nope") {
 		t.Errorf("unknown field: %v", err)
 	}

@@ -190,11 +190,14 @@ func (x *call) makeLists(elem arrow.DataType) (vector, error) {
 	return vector{t: x.t, c: classNested, n: x.n, arr: arr}, err
 }
 
-// resolveStructField is struct_field(s, 'name').
+// resolveStructField is struct_field(s, 'name'), of a map the item of that key.
 func resolveStructField(r *request) (impl, error) {
 	lit, ok := r.literal(1)
 	if !ok || !lit.Value.IsValid() {
 		return impl{}, errs.New(errs.ErrInvalid, "struct_field needs the name of a field as a constant, not %s", r.args[1])
+	}
+	if m, ok := storageType(r.types[0]).(*arrow.MapType); ok {
+		return resolveMapItem(m, literalText(lit))
 	}
 	st, ok := storageType(r.types[0]).(*arrow.StructType)
 	if !ok {
@@ -217,5 +220,35 @@ func resolveStructField(r *request) (impl, error) {
 		v.src = nil
 		v.valid = x.andBitmaps(v.valid, x.valid, x.n)
 		return v, nil
+	}}, nil
+}
+
+// resolveMapItem is the item of a key, compared as text; NULL where the map has no such key.
+func resolveMapItem(m *arrow.MapType, key string) (impl, error) {
+	t := computed(m.ItemType())
+	return impl{t: t, params: []arrow.DataType{m, nil}, run: func(x *call) (vector, error) {
+		a, ok := x.args[0].arr.(*array.Map)
+		if !ok {
+			return vector{}, errs.New(errs.ErrInternal, "item of %s", x.args[0].t)
+		}
+		keys, err := x.loadAs(a.Keys(), typeString())
+		if err != nil {
+			return vector{}, err
+		}
+		idx := makeSlice[int32](x.arena, x.n)
+		for i := range idx {
+			idx[i] = -1
+			from, to := a.ValueOffsets(x.args[0].at(i))
+			for j := from; j < to && idx[i] < 0 && x.validAt(i) && keys.c == classString; j++ {
+				if string(keys.str(int(j))) == key {
+					idx[i] = int32(j)
+				}
+			}
+		}
+		items, err := x.load(a.Items())
+		if err != nil || items.c == classNull {
+			return x.nullVector(t), err
+		}
+		return x.gather(&items, idx)
 	}}, nil
 }
