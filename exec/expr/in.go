@@ -176,10 +176,14 @@ type valueSet struct {
 	dense []uint64
 	low   uint64
 	strs  map[string]struct{}
+	few   []string // strs, where comparing is faster than hashing
 	lens  [64]bool // lengths of strs below 64, to skip hashing
 	long  bool     // some are longer
 	big   map[[4]uint64]struct{}
 }
+
+// fewMax is up to how many strings are compared one by one.
+const fewMax = 8
 
 // denseBits is the widest range of integers that is kept as a bitmap.
 const denseBits = 1 << 16
@@ -215,6 +219,11 @@ func newValueSet(v *vector) *valueSet {
 		set.size++
 	}
 	set.build(words)
+	if len(set.strs) <= fewMax {
+		for s := range set.strs {
+			set.few = append(set.few, s)
+		}
+	}
 	return set
 }
 
@@ -327,6 +336,18 @@ func (set *valueSet) lookup(dst []byte, v *vector, n int) {
 }
 
 func (set *valueSet) lookupStrings(dst []byte, v *vector, n int) {
+	if set.few != nil {
+		for i := range n {
+			s := v.str(i)
+			for _, w := range set.few {
+				if len(w) == len(s) && string(s) == w {
+					dst[i>>3] |= 1 << (i & 7)
+					break
+				}
+			}
+		}
+		return
+	}
 	for i := range n {
 		s := v.str(i)
 		if len(s) < len(set.lens) {

@@ -442,15 +442,19 @@ func (x *call) needleIDs(arr, needles arrow.Array) (ids []int32, distinct int, e
 		}
 		return ids, len(number), nil
 	}
-	hits, err := x.matches(arr, newValueSet(&want))
-	if err != nil {
-		return nil, 0, err
-	}
 	v, err := x.load(arr)
 	if err != nil {
 		return nil, 0, err
 	}
 	ids = makeSlice[int32](x.arena, arr.Len())
+	if v.c == classString && len(number) <= fewMax {
+		fewIDs(ids, &v, number)
+		return ids, len(number), nil
+	}
+	hits, err := x.matches(arr, newValueSet(&want))
+	if err != nil {
+		return nil, 0, err
+	}
 	for i := range ids {
 		ids[i] = -1
 		if hits[i>>3]>>(i&7)&1 == 1 {
@@ -459,6 +463,27 @@ func (x *call) needleIDs(arr, needles arrow.Array) (ids []int32, distinct int, e
 		}
 	}
 	return ids, len(number), nil
+}
+
+// fewIDs compares every element with each of a few needles.
+func fewIDs(ids []int32, v *vector, number map[string]int32) {
+	needles := make([]string, len(number))
+	for s, k := range number {
+		needles[k] = s
+	}
+	for i := range ids {
+		ids[i] = -1
+		if v.null(i) {
+			continue
+		}
+		s := v.str(i)
+		for k, w := range needles {
+			if len(w) == len(s) && string(s) == w {
+				ids[i] = int32(k)
+				break
+			}
+		}
+	}
 }
 
 // appendKey is a value as bytes that are equal where the values are.
