@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer/analyzererrors"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/mysql"
 	goerrors "gopkg.in/src-d/go-errors.v1"
@@ -77,6 +78,7 @@ func foreign() []struct { //nolint:funlen // a flat table
 		{sql.ErrDatabaseAccessDeniedForUser, code{1044, "42000"}},
 		{sql.ErrTableAccessDeniedForUser, code{1142, "42000"}},
 		{sql.ErrPrivilegeCheckFailed, code{1142, "42000"}},
+		{analyzererrors.ErrValidationGroupBy, code{1055, "42000"}},
 		{sql.ErrNonAggregatedColumnWithoutGroupBy, code{1140, "42000"}},
 		{sql.ErrUnknownPreparedStatement, code{1243, generalState}},
 		{sql.ErrExistingView, code{1050, "42S01"}},

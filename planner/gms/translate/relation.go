@@ -37,6 +37,9 @@ func (t *translator) relation(n sql.Node, outer *scope) (*relation, error) {
 	case *plan.Sort:
 		return t.sort(n, outer)
 	case *plan.Limit:
+		if n.CalcFoundRows {
+			return nil, unsupported("SQL_CALC_FOUND_ROWS")
+		}
 		return t.limit(n.Child, n.Limit, nil, outer)
 	case *plan.Offset:
 		return t.limit(n.Child, nil, n.Offset, outer)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer/analyzererrors"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 
 	"github.com/lakesql/lakesql/exec/expr"
@@ -86,9 +87,7 @@ func (sc *scope) column(gf *expression.GetField) (expr.Expr, error) {
 }
 
 // notGrouped is MySQL's ONLY_FULL_GROUP_BY.
-func notGrouped(o *output) error {
-	return errs.New(errs.ErrInvalid, "column %s is neither in GROUP BY nor inside an aggregate function, and GROUP BY does not determine it (sql_mode=only_full_group_by)", o.name)
-}
+func notGrouped(o *output) error { return analyzererrors.ErrValidationGroupBy.New(o.name) }
 
 // settled makes sure that no output of a finished SELECT depends on a column that GROUP BY does not determine.
 func (r *relation) settled() error {
