@@ -23,16 +23,6 @@ func usesOnly(e expr.Expr, set map[logical.ColumnID]bool) bool {
 	return true
 }
 
-// usesAny says that e reads a column of set.
-func usesAny(e expr.Expr, set map[logical.ColumnID]bool) bool {
-	for _, id := range expr.Columns(e) {
-		if set[id] {
-			return true
-		}
-	}
-	return false
-}
-
 func definitions(es []logical.Named) map[logical.ColumnID]expr.Expr {
 	out := make(map[logical.ColumnID]expr.Expr, len(es))
 	for _, e := range es {

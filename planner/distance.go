@@ -5,7 +5,6 @@ import (
 
 	"github.com/lakesql/lakesql/exec/expr"
 	"github.com/lakesql/lakesql/index"
-	"github.com/lakesql/lakesql/planner/logical"
 )
 
 // distanceCall is a sort key that a vector search can serve.
@@ -24,15 +23,9 @@ func distanceOf(e expr.Expr) (distanceCall, bool) {
 	if !ok || len(call.Args) < 2 {
 		return distanceCall{}, false
 	}
-	name := call.Func
-	if name == "distance" {
-		if name, ok = distanceByName(call); !ok {
-			return distanceCall{}, false
-		}
-	}
 	d := distanceCall{}
 	transform := ""
-	switch name {
+	switch call.Func {
 	case "l2_distance", "vec_distance_euclidean":
 		d.metric, transform = index.MetricL2, "sqrt"
 	case "l2sq_distance", "vec_distance", "vec_distance_l2_squared", "approx_l2_distance":
@@ -64,23 +57,6 @@ func distanceOf(e expr.Expr) (distanceCall, bool) {
 	return d, true
 }
 
-func distanceByName(call *expr.Call) (string, bool) {
-	if len(call.Args) != 3 {
-		return "", false
-	}
-	lit, ok := call.Args[2].(*expr.Literal)
-	if !ok {
-		return "", false
-	}
-	switch lit.Value.String() {
-	case "EUCLIDEAN", "euclidean":
-		return "l2_distance", true
-	case "COSINE", "cosine":
-		return "cosine_distance", true
-	}
-	return "", false
-}
-
 func fromMetric(raw expr.Expr, transform string, t arrow.DataType) (expr.Expr, error) {
 	wide, err := expr.NewCast(raw, arrow.PrimitiveTypes.Float64)
 	if err != nil {
@@ -104,6 +80,3 @@ func fromMetric(raw expr.Expr, transform string, t arrow.DataType) (expr.Expr, e
 	}
 	return expr.NewCast(out, t)
 }
-
-// sortsNearestFirst says that the key's direction is the one that a search serves.
-func (d distanceCall) sortsNearestFirst(k logical.SortKey) bool { return k.Desc == d.desc }

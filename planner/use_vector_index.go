@@ -211,6 +211,6 @@ func (s *searchRewrite) atScan(n *logical.Scan, key expr.Expr) (logical.Node, er
 	if err != nil {
 		return nil, err
 	}
-	s.value = logical.Column{ID: s.c.IDs.Next(), Name: key.String(), Type: value.Type(), Nullable: true}
+	s.value = logical.Column{ID: s.c.IDs.Next(), Name: "distance", Type: value.Type(), Nullable: true}
 	return &logical.Project{Input: search, Exprs: append(passAll(n.Columns()), logical.Named{Column: s.value, Expr: value})}, nil
 }

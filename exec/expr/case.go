@@ -303,9 +303,7 @@ func resolveExtreme(r *request, op compareOp) (impl, error) {
 	}
 	return impl{t: t, params: []arrow.DataType{t}, run: func(x *call) (vector, error) {
 		b := x.newBranches()
-		for k := range x.args {
-			b.values = append(b.values, x.args[k])
-		}
+		b.values = append(b.values, x.args...)
 		for i := range x.n {
 			if x.valid != nil && x.valid[i>>3]>>(i&7)&1 == 0 {
 				continue

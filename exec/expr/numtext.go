@@ -11,9 +11,6 @@ import (
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// floatFixedDigits: numbers with up to this many digits before the point print without an exponent, as MySQL does.
-const floatFixedDigits = 15
-
 // appendFloat prints like MySQL: the shortest digits that read back, without exponent between 1e-15 and 1e15.
 func appendFloat(dst []byte, f float64, bitSize int) []byte {
 	switch {

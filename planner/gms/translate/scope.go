@@ -141,15 +141,6 @@ func keyText(e sql.Expression) string {
 	return sql.DebugString(e)
 }
 
-// columns returns the logical columns of a relation in order.
-func (r *relation) columns() []logical.Column {
-	out := make([]logical.Column, len(r.out))
-	for i, o := range r.out {
-		out[i] = o.col
-	}
-	return out
-}
-
 // exact returns the plan with exactly the relation's columns, in order: what DISTINCT, UNION and the root need.
 func (r *relation) exact() logical.Node {
 	have := r.node.Columns()
