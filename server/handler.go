@@ -58,12 +58,25 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 }
 
 // ComPrepare implements mysql.Handler.
-func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, prepare *mysql.PrepareData) (fields []*querypb.Field, err error) {
-	err = spawn.Guard(func() (err error) {
-		fields, err = h.Handler.ComPrepare(ctx, c, query, prepare)
-		return err
-	})
-	return fields, asMySQL(err)
+func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, _ *mysql.PrepareData) ([]*querypb.Field, error) {
+	sc, err := h.sessions.NewContextWithQuery(ctx, c, query)
+	if err != nil {
+		return nil, asMySQL(err)
+	}
+	if sc, err = sc.ProcessList.BeginOperation(sc); err != nil {
+		return nil, asMySQL(err)
+	}
+	defer sc.ProcessList.EndOperation(sc)
+	if err := sql.SessionCommandBegin(sc.Session); err != nil {
+		return nil, asMySQL(err)
+	}
+	defer sql.SessionCommandEnd(sc.Session)
+	columns, err := h.engine.Prepare(sc, query, nil)
+	if err != nil || columns == nil {
+		return nil, asMySQL(err)
+	}
+	fields, _ := describe(columns)
+	return fields, nil
 }
 
 // asMySQL gives an error its MySQL code. It returns the interface's nil for nil.
