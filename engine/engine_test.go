@@ -144,6 +144,7 @@ type slowTable struct{ *memory.Table }
 
 func (s *slowTable) Scan(context.Context, exec.ScanRequest) (exec.TableScan, error) { return s, nil }
 func (s *slowTable) Reader() exec.BatchReader                                       { return s }
+func (s *slowTable) Close() error                                                   { return nil }
 func (s *slowTable) Next(ctx context.Context) (arrow.RecordBatch, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()

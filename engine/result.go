@@ -13,6 +13,7 @@ import (
 
 	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/exec/expr"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/planner/gms/provider"
 	"github.com/lakesql/lakesql/planner/gms/translate"
@@ -251,6 +252,14 @@ func (info *ColumnInfo) describe(t sql.Type) {
 	if d, ok := t.(sql.DecimalType); ok {
 		info.Decimals = uint32(d.Scale())
 	}
+}
+
+// Budget counts the statement's memory; nil where it has none. After Close its use is what a failure left behind.
+func (r *Result) Budget() *mem.Budget {
+	if r.request == nil {
+		return nil
+	}
+	return r.request.Env.Budget
 }
 
 // ExprEnv is what evaluating over the result's columns depends on: the session's time zone and the statement's memory.

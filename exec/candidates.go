@@ -15,6 +15,7 @@ import (
 	"github.com/lakesql/lakesql/exec/expr"
 	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/storage/rowset"
 )
@@ -29,6 +30,15 @@ func EvalCandidates(ctx context.Context, env *Env, p CandidatePlan, among *rowse
 		env.Stats.Candidate(p).Batch(int64(t.True.Count()), time.Since(start))
 	}
 	return t, err
+}
+
+// truthBytes is the memory of answers.
+func truthBytes(truths ...index.Truth) int64 {
+	var n int64
+	for _, t := range truths {
+		n += t.True.SizeBytes() + t.Null.SizeBytes()
+	}
+	return n
 }
 
 // IndexLookup answers one predicate through an index, and by reading the rows of fragments that the index does not cover.
@@ -104,6 +114,8 @@ func (*CandidateNot) Describe() Description { return Description{Name: "Not"} }
 // Candidates implements CandidatePlan.
 func (c *CandidateAnd) Candidates(ctx context.Context, env *Env, among *rowset.Set) (index.Truth, error) {
 	var acc index.Truth
+	held := env.Budget.Reserve() // for what waits while an input is asked
+	defer held.Free()
 	for i, in := range c.Inputs {
 		t, err := EvalCandidates(ctx, env, in, among)
 		if err != nil {
@@ -119,6 +131,9 @@ func (c *CandidateAnd) Candidates(ctx context.Context, env *Env, among *rowset.S
 		if among.IsEmpty() {
 			return index.Truth{True: rowset.NewSet(), Null: rowset.NewSet()}, nil
 		}
+		if err := held.Resize(truthBytes(acc) + among.SizeBytes()); err != nil {
+			return index.Truth{}, err
+		}
 	}
 	return acc, nil
 }
@@ -131,7 +146,12 @@ func (c *CandidateOr) Candidates(ctx context.Context, env *Env, among *rowset.Se
 	}
 	acc := index.Truth{True: rowset.NewSet(), Null: rowset.NewSet()}
 	open := universe
+	held := env.Budget.Reserve() // for what waits while an input is asked
+	defer held.Free()
 	for _, in := range c.Inputs {
+		if err := held.Resize(universe.SizeBytes() + truthBytes(acc) + open.SizeBytes()); err != nil {
+			return index.Truth{}, err
+		}
 		t, err := EvalCandidates(ctx, env, in, open)
 		if err != nil {
 			return index.Truth{}, err
@@ -148,6 +168,11 @@ func (c *CandidateOr) Candidates(ctx context.Context, env *Env, among *rowset.Se
 func (c *CandidateNot) Candidates(ctx context.Context, env *Env, among *rowset.Set) (index.Truth, error) {
 	universe, err := liveAmong(ctx, env, c, among)
 	if err != nil {
+		return index.Truth{}, err
+	}
+	held := env.Budget.Reserve()
+	defer held.Free()
+	if err := held.Grow(universe.SizeBytes()); err != nil {
 		return index.Truth{}, err
 	}
 	t, err := EvalCandidates(ctx, env, c.Input, universe)
@@ -168,11 +193,16 @@ func (c *IndexLookup) Candidates(ctx context.Context, env *Env, among *rowset.Se
 		return index.Truth{}, errs.New(errs.ErrInternal, "index %s of %s is not there", c.Index, c.Table)
 	}
 	stats := env.Stats.Candidate(c)
-	t, did, err := table.Lookup(ctx, c.Index, c.Predicate)
+	held := env.Budget.Reserve()
+	defer held.Free()
+	t, did, err := table.Lookup(ctx, LookupRequest{Index: c.Index, Predicate: c.Predicate, Alloc: env.Alloc, Budget: env.Budget})
 	if err != nil {
 		return index.Truth{}, fmt.Errorf("index %s of %s: %w", c.Index, c.Table, err)
 	}
 	stats.Add("segments", int64(did.Segments))
+	if err := held.Grow(truthBytes(t)); err != nil {
+		return index.Truth{}, err
+	}
 	if among != nil {
 		t = index.Truth{True: rowset.And(t.True, among), Null: rowset.And(t.Null, among)}
 	}
@@ -193,6 +223,9 @@ func (c *IndexLookup) Candidates(ctx context.Context, env *Env, among *rowset.Se
 	}
 	if among != nil {
 		rest = rowset.And(rest, among)
+	}
+	if err := held.Grow(rest.SizeBytes()); err != nil {
+		return index.Truth{}, err
 	}
 	scanned, err := c.Recheck.Candidates(ctx, env, rest)
 	if err != nil {
@@ -226,10 +259,15 @@ func (c *CandidateScan) Candidates(ctx context.Context, env *Env, among *rowset.
 	if err != nil {
 		return out, err
 	}
-	parts := make([]index.Truth, env.Workers)
+	parts := make([]truthBuilder, env.Workers)
+	defer func() {
+		for i := range parts {
+			parts[i].held.Free()
+		}
+	}()
 	g, gctx := spawn.WithContext(ctx, env.Workers)
 	for w := range parts {
-		parts[w] = index.Truth{True: rowset.NewSet(), Null: rowset.NewSet()}
+		parts[w].held = env.Budget.Reserve()
 		g.Go("candidate scan", func() error {
 			return readBatches(gctx, scan.Reader(), func(b arrow.RecordBatch) error { return c.collect(env, b, &parts[w]) })
 		})
@@ -237,14 +275,33 @@ func (c *CandidateScan) Candidates(ctx context.Context, env *Env, among *rowset.
 	if err := g.Wait(); err != nil {
 		return out, err
 	}
-	for _, p := range parts {
-		out.True, out.Null = rowset.Or(out.True, p.True), rowset.Or(out.Null, p.Null)
+	isTrue, isNull := make([]*rowset.Set, len(parts)), make([]*rowset.Set, len(parts))
+	for i := range parts {
+		isTrue[i], isNull[i] = parts[i].isTrue.Set(), parts[i].isNull.Set()
 	}
-	return out, nil
+	return index.Truth{True: rowset.Union(isTrue...), Null: rowset.Union(isNull...)}, nil
+}
+
+// truthBuilder is what one worker of a scan has found.
+type truthBuilder struct {
+	isTrue, isNull rowset.Builder
+	held           *mem.Reservation
+	keys           []uint64 // of one batch
+}
+
+// add takes the rows of a batch with one answer.
+func (t *truthBuilder) add(to *rowset.Builder, addrs *array.Uint64, want func(i int) bool) {
+	t.keys = t.keys[:0]
+	for i := range addrs.Len() {
+		if want(i) {
+			t.keys = append(t.keys, addrs.Value(i))
+		}
+	}
+	to.Add(t.keys)
 }
 
 // collect sorts the rows of one batch, whose last column is the row address, into t.
-func (c *CandidateScan) collect(env *Env, b arrow.RecordBatch, t *index.Truth) error {
+func (c *CandidateScan) collect(env *Env, b arrow.RecordBatch, t *truthBuilder) error {
 	prog, err := expr.Compile(c.Expr, b.Schema())
 	if err != nil {
 		return err
@@ -262,15 +319,11 @@ func (c *CandidateScan) collect(env *Env, b arrow.RecordBatch, t *index.Truth) e
 	if !ok {
 		return errs.New(errs.ErrInternal, "scan of %s gave no row addresses", c.Table)
 	}
-	for i := range answer.Len() {
-		switch {
-		case answer.IsNull(i):
-			t.Null.Add(addrs.Value(i))
-		case answer.Value(i):
-			t.True.Add(addrs.Value(i))
-		}
+	t.add(&t.isTrue, addrs, func(i int) bool { return answer.IsValid(i) && answer.Value(i) })
+	if answer.NullN() > 0 {
+		t.add(&t.isNull, addrs, answer.IsNull)
 	}
-	return nil
+	return t.held.Resize(t.isTrue.SizeBytes() + t.isNull.SizeBytes() + int64(cap(t.keys))*8)
 }
 
 // KeyMask answers "column IN (keys of a sub-plan)": a join that only filters, turned into a set of candidates. A NULL column is NULL; NULL
@@ -344,7 +397,9 @@ func (c *KeyMask) collectKeys(ctx context.Context, env *Env) (arrow.Array, error
 	return expr.TakeArray(env.Alloc, all, idx)
 }
 
-func readBatches(ctx context.Context, r BatchReader, each func(arrow.RecordBatch) error) error {
+// readBatches hands each batch to use, which must not keep it, and closes r.
+func readBatches(ctx context.Context, r BatchReader, each func(arrow.RecordBatch) error) (err error) {
+	defer func() { err = errors.Join(err, r.Close()) }()
 	for {
 		b, err := r.Next(ctx)
 		if errors.Is(err, io.EOF) {

@@ -98,7 +98,9 @@ func releaseArrays(arrs []arrow.Array) {
 
 func releaseBatches(batches []arrow.RecordBatch) {
 	for _, b := range batches {
-		b.Release()
+		if b != nil {
+			b.Release()
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/lakesql/lakesql/exec/expr"
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/storage/rowset"
 )
 
@@ -109,15 +111,46 @@ func (p *Scan) OpenWorkers(ctx context.Context, env *Env, n int) ([]Operator, er
 	if among != nil && among.IsEmpty() {
 		return []Operator{&empty{schema: p.Out}}, nil
 	}
+	rows := &scanRows{held: env.Budget.Reserve()}
+	rows.refs = n
+	if err := rows.held.Grow(among.SizeBytes()); err != nil {
+		return nil, err
+	}
 	sets, err := newKeySets(env, p)
 	if err != nil {
+		rows.held.Free()
 		return nil, err
 	}
 	ops, err := p.openReaders(ctx, env, table, sets, among, n)
-	if err != nil && sets != nil {
-		sets.res.Free()
+	if err != nil {
+		rows.held.Free()
+		if sets != nil {
+			sets.res.Free()
+		}
+		return nil, err
 	}
-	return ops, err
+	for _, op := range ops {
+		switch op := op.(type) {
+		case *scan:
+			op.rows = rows
+		case *lateScan:
+			op.shared = rows
+		}
+	}
+	return ops, nil
+}
+
+// scanRows pays for the candidates that the workers of a scan share.
+type scanRows struct {
+	shared
+	held *mem.Reservation
+}
+
+func (r *scanRows) close() error {
+	return r.drop(func() error {
+		r.held.Free()
+		return nil
+	})
 }
 
 // openReaders opens n workers, which read some columns late where sets makes that pay.
@@ -171,6 +204,7 @@ type scan struct {
 	reader BatchReader
 	keys   *keyProbe  // nil = all rows
 	sel    *selection // nil = all rows
+	rows   *scanRows
 	closed bool
 }
 
@@ -222,14 +256,18 @@ func checkBatch(table TableRef, want *arrow.Schema, b arrow.RecordBatch) error {
 }
 
 func (s *scan) Close() error {
-	if s.closed || s.keys == nil {
+	if s.closed {
 		return nil
 	}
 	s.closed = true
-	return s.keys.sets.drop(func() error {
+	err := errors.Join(s.reader.Close(), s.rows.close())
+	if s.keys == nil {
+		return err
+	}
+	return errors.Join(err, s.keys.sets.drop(func() error {
 		s.keys.sets.res.Free()
 		return nil
-	})
+	}))
 }
 
 // KeyTarget is a plan that can leave out rows early when it is told which keys of a column matter.

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -119,6 +120,7 @@ type lateScan struct {
 	rows   int
 	ended  bool
 	out    slicer
+	shared *scanRows
 	closed bool
 }
 
@@ -294,8 +296,9 @@ func (s *lateScan) Close() error {
 	releaseBatches(s.held)
 	s.held = nil
 	s.out.close()
-	return s.probe.sets.drop(func() error {
+	err := errors.Join(s.reader.Close(), s.shared.close())
+	return errors.Join(err, s.probe.sets.drop(func() error {
 		s.probe.sets.res.Free()
 		return nil
-	})
+	}))
 }

@@ -97,13 +97,14 @@ func (p *VectorSearch) Describe() Description {
 
 // Open implements Plan.
 func (p *VectorSearch) Open(_ context.Context, env *Env) (Operator, error) {
-	return &vectorSearch{plan: p, env: env, held: env.Budget.Reserve(), stats: env.Stats.Node(p)}, nil
+	return &vectorSearch{plan: p, env: env, held: env.Budget.Reserve(), found: env.Budget.Reserve(), stats: env.Stats.Node(p)}, nil
 }
 
 type vectorSearch struct {
 	plan  *VectorSearch
 	env   *Env
-	held  *mem.Reservation
+	held  *mem.Reservation // candidates
+	found *mem.Reservation // hits
 	stats *NodeStats
 
 	table VectorTable
@@ -125,6 +126,7 @@ func (o *vectorSearch) Close() error {
 		o.rows = nil
 	}
 	o.held.Free()
+	o.found.Free()
 	return nil
 }
 
@@ -135,6 +137,9 @@ func (o *vectorSearch) Next(ctx context.Context) (arrow.RecordBatch, error) {
 			return nil, err
 		}
 		o.rows = &rowsOut{batch: batch}
+		o.among = nil
+		o.held.Free()
+		o.found.Free()
 	}
 	left := o.rows.batch.NumRows() - o.rows.next
 	if left == 0 {
@@ -151,6 +156,12 @@ type taskHit struct {
 	SearchHit
 	task, row int
 }
+
+// Memory of one hit of a task, and of one of all tasks.
+const (
+	searchHitBytes = 16
+	taskHitBytes   = 32
+)
 
 func (o *vectorSearch) search(ctx context.Context) (arrow.RecordBatch, error) {
 	t, err := o.env.Tables.OpenTable(ctx, o.plan.Table)
@@ -186,13 +197,7 @@ func (o *vectorSearch) search(ctx context.Context) (arrow.RecordBatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		for _, b := range early {
-			if b != nil {
-				b.Release()
-			}
-		}
-	}()
+	defer func() { releaseBatches(early) }()
 	if method.Index != "" && method.MaxProbes > 0 && len(hits) < o.plan.K {
 		// Lists were left out on purpose, so the rows not found may well have a distance.
 		o.stats.Note("shortfall", fmt.Sprintf("%d of %d rows: max_nprobes = %d", len(hits), o.plan.K, method.MaxProbes))
@@ -224,11 +229,7 @@ func (o *vectorSearch) nearest(ctx context.Context, m SearchMethod, candidates i
 			}
 			return hits[:end], early, nil
 		}
-		for _, b := range early {
-			if b != nil {
-				b.Release()
-			}
-		}
+		releaseBatches(early)
 	}
 }
 
@@ -241,6 +242,7 @@ func (o *vectorSearch) round(ctx context.Context, m SearchMethod, k int) ([]task
 	}
 	tasks, err := o.table.SearchTasks(ctx, SearchRequest{
 		Column: o.plan.Column, Metric: o.plan.Metric, Query: o.plan.Query, K: keep, Index: m.Index, Among: o.among, MinProbes: m.MinProbes, MaxProbes: m.MaxProbes,
+		Budget: o.env.Budget,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -249,6 +251,12 @@ func (o *vectorSearch) round(ctx context.Context, m SearchMethod, k int) ([]task
 	found := make([][]SearchHit, len(tasks))
 	early := make([]arrow.RecordBatch, len(tasks))
 	approximate := make([]bool, len(tasks))
+	held := make([]*mem.Reservation, len(tasks))
+	defer func() {
+		for _, r := range held {
+			r.Free()
+		}
+	}()
 	workers := m.ParallelTasks
 	if workers <= 0 {
 		workers = o.env.Workers
@@ -262,25 +270,43 @@ func (o *vectorSearch) round(ctx context.Context, m SearchMethod, k int) ([]task
 				return fmt.Errorf("search %s: %w", task.Describe(), err)
 			}
 			o.count(st, len(found[i]))
+			held[i] = o.env.Budget.Reserve()
+			if err := held[i].Grow(int64(cap(found[i])) * searchHitBytes); err != nil {
+				return err
+			}
 			if len(o.plan.Early) > 0 && len(found[i]) > 0 {
 				early[i], err = o.table.Take(gctx, addrsOf(found[i]), o.plan.Early, o.env.Alloc)
 			}
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
+	hits, err := o.cut(ctx, g.Wait(), found, keep, refine && slices.Contains(approximate, true))
+	if err != nil {
+		releaseBatches(early)
 		return nil, nil, err
-	}
-	hits := mergeHits(found, keep)
-	if err := o.held.Resize(int64(len(hits)) * 32); err != nil {
-		return nil, nil, err
-	}
-	if refine && slices.Contains(approximate, true) {
-		if err := o.refine(ctx, hits); err != nil {
-			return nil, nil, err
-		}
 	}
 	return hits[:min(k, len(hits))], early, nil
+}
+
+// cut merges what the tasks found, unless they failed, and compares it again where wanted.
+func (o *vectorSearch) cut(ctx context.Context, failed error, found [][]SearchHit, keep int, refine bool) ([]taskHit, error) {
+	if failed != nil {
+		return nil, failed
+	}
+	total := 0
+	for _, f := range found {
+		total += len(f)
+	}
+	if err := o.found.Resize(int64(total+min(total, keep)) * taskHitBytes); err != nil {
+		return nil, err
+	}
+	hits := mergeHits(found, keep)
+	if refine {
+		if err := o.refine(ctx, hits); err != nil {
+			return nil, err
+		}
+	}
+	return hits, o.found.Resize(int64(len(hits)) * taskHitBytes)
 }
 
 func (o *vectorSearch) count(st index.NearestStats, kept int) {
@@ -293,6 +319,12 @@ func (o *vectorSearch) count(st index.NearestStats, kept int) {
 
 // refine replaces approximate distances by exact ones and sorts again.
 func (o *vectorSearch) refine(ctx context.Context, hits []taskHit) error {
+	// The addresses, their order, and the distances.
+	held := o.env.Budget.Reserve()
+	defer held.Free()
+	if err := held.Grow(int64(len(hits)) * (8 + 8 + 4)); err != nil {
+		return err
+	}
 	addrs := make([]rowset.RowAddr, len(hits))
 	for i, h := range hits {
 		addrs[i] = h.Addr
@@ -329,7 +361,10 @@ func mergeHits(found [][]SearchHit, k int) []taskHit {
 		}
 	}
 	slices.SortFunc(all, compareHits)
-	return all[:min(k, len(all))]
+	if k >= len(all) {
+		return all
+	}
+	return slices.Clone(all[:k])
 }
 
 func addrsOf(hits []SearchHit) []rowset.RowAddr {
@@ -358,7 +393,15 @@ func (o *vectorSearch) fillUndefined(ctx context.Context, hits []taskHit, candid
 	for _, h := range hits {
 		seen.Add(uint64(h.Addr))
 	}
-	for addr := range rowset.AndNot(rest, seen).All() {
+	open := rowset.AndNot(rest, seen)
+	most := int64(open.Count())
+	if !o.plan.Ties {
+		most = min(most, int64(o.plan.K-len(hits)))
+	}
+	if err := o.found.Resize((int64(len(hits))+2*most)*taskHitBytes + rest.SizeBytes() + open.SizeBytes()); err != nil {
+		return nil, err
+	}
+	for addr := range open.All() {
 		if len(hits) >= o.plan.K && !o.plan.Ties {
 			break
 		}

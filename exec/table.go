@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/lakesql/lakesql/index"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/storage/rowset"
 )
 
@@ -63,9 +64,11 @@ type TableScan interface {
 	Reader() BatchReader
 }
 
-// BatchReader yields batches until io.EOF; the caller releases each.
+// BatchReader yields batches until io.EOF; the caller releases each. It is used by one goroutine.
 type BatchReader interface {
 	Next(ctx context.Context) (arrow.RecordBatch, error)
+	// Close frees what was read ahead and not handed out. It is idempotent.
+	Close() error
 }
 
 // RowAddrColumn is the name of the row address column.
@@ -99,10 +102,18 @@ type Indexed interface {
 	Indexes() []IndexInfo
 	// FilterIndex returns an index of the column that answers the operator, with its Match; ok is false if there is none.
 	FilterIndex(column string, op index.Op) (IndexInfo, index.Match, bool)
-	// Lookup answers p through the named index: live row addresses of the covered fragments only.
-	Lookup(ctx context.Context, indexName string, p index.Predicate) (index.Truth, LookupStats, error)
+	// Lookup answers a predicate through an index: live row addresses of the covered fragments only. The caller pays for the answer.
+	Lookup(ctx context.Context, req LookupRequest) (index.Truth, LookupStats, error)
 	// Estimate is about how many rows match; -1 = unknown.
 	Estimate(ctx context.Context, indexName string, p index.Predicate) int64
+}
+
+// LookupRequest asks an index of a table.
+type LookupRequest struct {
+	Index     string
+	Predicate index.Predicate
+	Alloc     memory.Allocator // of what is read for the answer; nil = memory.DefaultAllocator
+	Budget    *mem.Budget      // pays for the sets that a lookup holds while it runs; nil = nobody counts
 }
 
 // LookupStats counts one index lookup.
@@ -121,6 +132,7 @@ type SearchRequest struct {
 	Among     *rowset.Set // row addresses that may be hits; nil = every live row, empty = none
 	MinProbes int         // 0 = default
 	MaxProbes int         // 0 = all lists
+	Budget    *mem.Budget // pays for what tasks hold while they run; nil = nobody counts
 }
 
 // SearchHit is a row found.

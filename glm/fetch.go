@@ -15,8 +15,14 @@ import (
 	"github.com/lakesql/lakesql/storage/rowset"
 )
 
-// fetchRowsMax is how many input rows are gathered before one Take, so that reads of neighbouring rows merge.
-const fetchRowsMax = 64 << 10
+const (
+	// fetchRowsMax is how many input rows are gathered before one Take, so that reads of neighbouring rows merge; fewer where rows are so wide that
+	// the columns taken would be more than about fetchBytesMax.
+	fetchRowsMax  = 64 << 10
+	fetchBytesMax = 16 << 20
+	// rowBytes is what a gathered row holds beside the batches: its address here and sorted by fragment, its places, and whether it has an address.
+	rowBytes = 8 + 8 + 8 + 8 + 4 + 1
+)
 
 // Fetch reads Columns of Table for the rows whose addresses the input's AddrColumn carries, and appends them. It keeps the input's order and
 // duplicates; a NULL address (an outer join without a match) gives NULLs.
@@ -70,7 +76,19 @@ func (f *Fetch) Open(ctx context.Context, env *exec.Env) (exec.Operator, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &fetch{plan: f, env: env, table: table, in: in, held: env.Budget.Reserve(), stats: env.Stats.Node(f)}, nil
+	return &fetch{plan: f, env: env, table: table, in: in, held: env.Budget.Reserve(), stats: env.Stats.Node(f), rowsMax: f.rowsMax(ctx, table)}, nil
+}
+
+// rowsMax is how many rows are taken at a time.
+func (f *Fetch) rowsMax(ctx context.Context, table exec.Table) int64 {
+	rows := max(table.Rows(), 1)
+	width := int64(1)
+	for _, c := range f.Columns {
+		if n := table.ColumnBytes(ctx, c); n > 0 {
+			width += n / rows
+		}
+	}
+	return min(max(fetchBytesMax/width, 1), fetchRowsMax)
 }
 
 type fetch struct {
@@ -82,6 +100,8 @@ type fetch struct {
 	stats *exec.NodeStats
 	eof   bool
 
+	rowsMax int64
+	rest    arrow.RecordBatch   // of the last input batch, whose rows were too many
 	waiting []arrow.RecordBatch // complete output batches
 }
 
@@ -92,6 +112,10 @@ func (o *fetch) Close() error {
 		b.Release()
 	}
 	o.waiting = nil
+	if o.rest != nil {
+		o.rest.Release()
+		o.rest = nil
+	}
 	o.held.Free()
 	return o.in.Close()
 }
@@ -119,8 +143,8 @@ func (o *fetch) fill(ctx context.Context) error {
 		}
 	}()
 	rows := int64(0)
-	for rows < fetchRowsMax {
-		b, err := o.in.Next(ctx)
+	for rows < o.rowsMax {
+		b, err := o.next(ctx, o.rowsMax-rows)
 		if errors.Is(err, io.EOF) {
 			o.eof = true
 			break
@@ -134,7 +158,7 @@ func (o *fetch) fill(ctx context.Context) error {
 	if rows == 0 {
 		return nil
 	}
-	if err := o.held.Resize(rows * 8); err != nil {
+	if err := o.held.Resize(rows * rowBytes); err != nil {
 		return err
 	}
 	addrs, present, err := o.addresses(batches, int(rows))
@@ -162,6 +186,24 @@ func (o *fetch) fill(ctx context.Context) error {
 		at += b.NumRows()
 	}
 	return nil
+}
+
+// next returns the next input rows, at most n.
+func (o *fetch) next(ctx context.Context, n int64) (arrow.RecordBatch, error) {
+	b := o.rest
+	o.rest = nil
+	if b == nil {
+		var err error
+		if b, err = o.in.Next(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if b.NumRows() <= n {
+		return b, nil
+	}
+	defer b.Release()
+	o.rest = b.NewSlice(n, b.NumRows())
+	return b.NewSlice(0, n), nil
 }
 
 // addresses returns the addresses of the rows that have one; present is nil where all have.

@@ -145,6 +145,8 @@ func (h *handler) answer(sc *sql.Context, c *mysql.Conn, query string, bindings 
 func (h *handler) stream(c *mysql.Conn, res *engine.Result, more bool, callback mysql.ResultSpoolFn) error {
 	fields, types := describe(res.Columns)
 	ctx := res.Context()
+	held := res.Budget().Reserve()
+	defer held.Free()
 	var enc *rowEncoder
 	sent := false
 	for {
@@ -157,7 +159,7 @@ func (h *handler) stream(c *mysql.Conn, res *engine.Result, more bool, callback 
 		}
 		// The library holds the rows of a server-side cursor back until they are fetched, so they need memory of their own.
 		if enc == nil || c.StatusFlags&uint16(mysql.ServerCursorExists) != 0 {
-			if enc, err = newRowEncoder(b.Schema(), types); err != nil {
+			if enc, err = newRowEncoder(b.Schema(), types, held); err != nil {
 				b.Release()
 				return err
 			}

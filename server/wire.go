@@ -10,6 +10,7 @@ import (
 
 	"github.com/lakesql/lakesql/exec/expr"
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
 )
 
 // rowEncoder turns batches into rows of MySQL text values. It is used by one statement; the rows of one call are overwritten by the next.
@@ -19,14 +20,22 @@ type rowEncoder struct {
 	rows     [][]sqltypes.Value
 	values   []sqltypes.Value // backs rows
 	copies   [][]byte         // per column: the bytes of the present batch
+	held     *mem.Reservation // pays for rows and copies
 }
 
-// newRowEncoder prepares the conversion of each column. types are the columns' types on the wire.
-func newRowEncoder(schema *arrow.Schema, types []querypb.Type) (*rowEncoder, error) {
+// Memory of one value and of one row's slice of values.
+const (
+	valueBytes = 32
+	rowBytes   = 24
+)
+
+// newRowEncoder prepares the conversion of each column. types are the columns' types on the wire. held pays for the encoded rows; it is the caller's,
+// who frees it.
+func newRowEncoder(schema *arrow.Schema, types []querypb.Type, held *mem.Reservation) (*rowEncoder, error) {
 	if schema.NumFields() != len(types) {
 		return nil, errs.New(errs.ErrInternal, "%d columns with %d wire types", schema.NumFields(), len(types))
 	}
-	e := &rowEncoder{types: types, programs: make([]*expr.Program, len(types)), copies: make([][]byte, len(types))}
+	e := &rowEncoder{types: types, programs: make([]*expr.Program, len(types)), copies: make([][]byte, len(types)), held: held}
 	for i, f := range schema.Fields() {
 		col := &expr.Column{ID: i, Name: f.Name, T: f.Type}
 		text, err := expr.AsText(col)
@@ -47,6 +56,9 @@ func newRowEncoder(schema *arrow.Schema, types []querypb.Type) (*rowEncoder, err
 func (e *rowEncoder) encode(env *expr.Env, b arrow.RecordBatch) ([][]sqltypes.Value, error) {
 	n, width := int(b.NumRows()), len(e.types)
 	if len(e.rows) < n {
+		if err := e.held.Grow(int64(n-len(e.rows)) * int64(rowBytes+width*valueBytes)); err != nil {
+			return nil, err
+		}
 		e.rows = make([][]sqltypes.Value, n)
 		e.values = make([]sqltypes.Value, n*width)
 		for i := range e.rows {
@@ -78,23 +90,28 @@ func (e *rowEncoder) column(env *expr.Env, b arrow.RecordBatch, c, n int) error 
 		}
 		return nil
 	case *array.String:
-		fillBytes(e, c, n, col, col.ValueOffsets(), col.ValueBytes())
+		return fillBytes(e, c, n, col, col.ValueOffsets(), col.ValueBytes())
 	case *array.Binary:
-		fillBytes(e, c, n, col, col.ValueOffsets(), col.ValueBytes())
+		return fillBytes(e, c, n, col, col.ValueOffsets(), col.ValueBytes())
 	case *array.LargeString:
-		fillBytes(e, c, n, col, col.ValueOffsets(), col.ValueBytes())
+		return fillBytes(e, c, n, col, col.ValueOffsets(), col.ValueBytes())
 	case *array.LargeBinary:
-		fillBytes(e, c, n, col, col.ValueOffsets(), col.ValueBytes())
+		return fillBytes(e, c, n, col, col.ValueOffsets(), col.ValueBytes())
 	default:
 		return errs.New(errs.ErrInternal, "no wire form of %s", col.DataType())
 	}
-	return nil
 }
 
 // fillBytes copies the n values of a column, which are bytes[offsets[i]-offsets[0]:...], in one piece and points the rows into it.
-func fillBytes[O int32 | int64](e *rowEncoder, c, n int, col arrow.Array, offsets []O, bytes []byte) {
+func fillBytes[O int32 | int64](e *rowEncoder, c, n int, col arrow.Array, offsets []O, bytes []byte) error {
 	if n == 0 {
-		return
+		return nil
+	}
+	if more := len(bytes) - cap(e.copies[c]); more > 0 {
+		if err := e.held.Grow(int64(more)); err != nil {
+			return err
+		}
+		e.copies[c] = make([]byte, 0, len(bytes))
 	}
 	e.copies[c] = append(e.copies[c][:0], bytes...)
 	own := e.copies[c]
@@ -104,7 +121,7 @@ func fillBytes[O int32 | int64](e *rowEncoder, c, n int, col arrow.Array, offset
 			lo, hi := offsets[i]-base, offsets[i+1]-base
 			e.rows[i][c] = sqltypes.MakeTrusted(t, own[lo:hi:hi])
 		}
-		return
+		return nil
 	}
 	for i := range n {
 		if col.IsNull(i) {
@@ -114,4 +131,5 @@ func fillBytes[O int32 | int64](e *rowEncoder, c, n int, col arrow.Array, offset
 		lo, hi := offsets[i]-base, offsets[i+1]-base
 		e.rows[i][c] = sqltypes.MakeTrusted(t, own[lo:hi:hi])
 	}
+	return nil
 }

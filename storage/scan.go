@@ -31,6 +31,8 @@ const (
 	denseRatio = 4
 	// wideRowBytes: rows of more encoded bytes are taken one by one whatever their density: reading over a gap would cost memory.
 	wideRowBytes = 512
+	// batchBytes: batches have fewer rows where they would be more than about so many encoded bytes.
+	batchBytes = 32 << 20
 )
 
 // ScanOptions says what a Scan reads. The zero value is every column of every live row.
@@ -170,6 +172,11 @@ func (c *Scan) size(ctx context.Context) error {
 	}
 	perRow := uint64(bytes) / max(1, p.fragment.rows)
 	c.isWide = perRow > wideRowBytes
+	if perRow > 0 && batch > batchBytes/perRow {
+		batch = max(batchBytes/perRow, 1)
+		c.opts.BatchRows = int(batch)
+		c.morselRows = min(c.morselRows, morselBatches*batch)
+	}
 	if !isMapped && perRow > 0 {
 		c.morselRows = min(max(remoteMorselBytes/perRow, batch), morselBatches*batch)
 	}
@@ -354,12 +361,13 @@ func (r *ScanReader) Next(ctx context.Context) (arrow.RecordBatch, error) {
 }
 
 // Close frees what the reader holds. It is idempotent and needed only when Next has not returned io.EOF.
-func (r *ScanReader) Close() {
+func (r *ScanReader) Close() error {
 	if r.batch != nil {
 		r.batch.Release()
 		r.batch = nil
 	}
 	r.pending = nil
+	return nil
 }
 
 // slice hands out a part of the batch that was read.

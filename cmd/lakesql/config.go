@@ -13,7 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lakesql/lakesql/engine"
+	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/server"
 	"github.com/lakesql/lakesql/source"
 	"github.com/lakesql/lakesql/source/lance"
@@ -97,10 +99,17 @@ func parseCatalogs(kind string, flags []string) ([]catalogConfig, error) {
 	return out, nil
 }
 
+// indexMemoryBytes bounds what opened index segments and their cached parts hold in memory, beside the statements' own limits.
+const indexMemoryBytes = 2 << 30
+
 // openEngine opens the catalogs and an engine over them. Caches are shared by all lakes.
 func openEngine(ctx context.Context, c config) (*engine.Engine, error) {
 	cache := storage.NewCache(storage.CacheOptions{OpenStore: openStore})
-	segments := lance.NewSegmentCache(0)
+	indexBudget := mem.NewBudget("index", indexMemoryBytes, nil)
+	shared := lance.Options{
+		IndexBudget: indexBudget, IndexCache: index.NewCache(lance.IndexCacheBytes, indexBudget), Segments: lance.NewSegmentCache(0),
+		Table: storage.TableOptions{Cache: cache},
+	}
 	var catalogs []source.Catalog
 	fail := func(err error) (*engine.Engine, error) {
 		for _, open := range catalogs {
@@ -109,7 +118,7 @@ func openEngine(ctx context.Context, c config) (*engine.Engine, error) {
 		return nil, err
 	}
 	for _, cc := range c.Catalogs {
-		cat, err := openCatalog(ctx, cc, cache, segments)
+		cat, err := openCatalog(ctx, cc, shared)
 		if err != nil {
 			return fail(fmt.Errorf("catalog %s: %w", cc.Name, err))
 		}
@@ -124,14 +133,15 @@ func openEngine(ctx context.Context, c config) (*engine.Engine, error) {
 	return e, nil
 }
 
-func openCatalog(ctx context.Context, c catalogConfig, cache *storage.Cache, segments *lance.SegmentCache) (source.Catalog, error) {
+func openCatalog(ctx context.Context, c catalogConfig, shared lance.Options) (source.Catalog, error) {
 	store, err := openStore(ctx, c.URI)
 	if err != nil {
 		return nil, err
 	}
 	switch c.Kind {
 	case "", "lance":
-		return lance.Open(c.Name, store, lance.Options{Segments: segments, Table: storage.TableOptions{Cache: cache}, Remote: isRemote(c.URI)}), nil
+		shared.Remote = isRemote(c.URI)
+		return lance.Open(c.Name, store, shared), nil
 	case "parquet":
 		return parquet.Open(c.Name, store), nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/source"
 	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/object"
@@ -20,10 +21,24 @@ const suffix = ".lance"
 
 // Options of a Catalog.
 type Options struct {
-	IndexCache *index.Cache         // of what lookups read, shared by segments; nil = each segment has its own
-	Segments   *SegmentCache        // shared by catalogs; nil = one of its own
-	Table      storage.TableOptions // caches of metadata and files
-	Remote     bool                 // reads cross a network: late fetches cost more
+	IndexBudget *mem.Budget          // pays for opened segments; nil = nobody counts. Share it with Segments, which makes room in it
+	IndexCache  *index.Cache         // of what lookups read, shared by catalogs; nil = one of its own of IndexCacheBytes, paid for by IndexBudget
+	Segments    *SegmentCache        // shared by catalogs; nil = one of its own
+	Table       storage.TableOptions // caches of metadata and files
+	Remote      bool                 // reads cross a network: late fetches cost more
+}
+
+// IndexCacheBytes is the size of a cache of index parts (bitmaps, pages, row keys of lists) unless told otherwise.
+const IndexCacheBytes = 256 << 20
+
+func (o Options) withDefaults() Options {
+	if o.Segments == nil {
+		o.Segments = NewSegmentCache(0)
+	}
+	if o.IndexCache == nil {
+		o.IndexCache = index.NewCache(IndexCacheBytes, o.IndexBudget)
+	}
+	return o
 }
 
 // Catalog is one lake: a folder of NAME.lance. It is safe for concurrent use.
@@ -40,10 +55,7 @@ var _ source.Catalog = (*Catalog)(nil)
 
 // Open makes the folder at the store's root the catalog called name. The catalog owns the store.
 func Open(name string, store object.Store, opts Options) *Catalog {
-	if opts.Segments == nil {
-		opts.Segments = NewSegmentCache(0)
-	}
-	return &Catalog{name: name, store: store, opts: opts, tables: make(map[string]*openTable)}
+	return &Catalog{name: name, store: store, opts: opts.withDefaults(), tables: make(map[string]*openTable)}
 }
 
 // Name implements source.Catalog.

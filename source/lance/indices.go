@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/apache/arrow-go/v18/arrow/compute"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/lakesql/lakesql/exec"
@@ -217,7 +218,7 @@ func (t *Table) segment(ctx context.Context, g *indexGroup, info storage.IndexIn
 			return t.snap.OpenIndexFile(ctx, info, name)
 		}
 		meta := t.meta(g, info)
-		opts := index.OpenOptions{Cache: t.catalog.opts.IndexCache, FragmentRows: t.fragmentRows}
+		opts := index.OpenOptions{Cache: t.catalog.opts.IndexCache, Budget: t.catalog.opts.IndexBudget, FragmentRows: t.fragmentRows}
 		var err error
 		if meta.Stale, err = filter.MayBeStale(ctx, t.snap, info); err != nil {
 			return nil, err
@@ -248,23 +249,32 @@ func (t *Table) filterSegment(ctx context.Context, g *indexGroup, info storage.I
 }
 
 // Lookup implements exec.Indexed.
-func (t *Table) Lookup(ctx context.Context, name string, p index.Predicate) (index.Truth, exec.LookupStats, error) {
+func (t *Table) Lookup(ctx context.Context, req exec.LookupRequest) (index.Truth, exec.LookupStats, error) {
 	out := index.Truth{True: rowset.NewSet(), Null: rowset.NewSet()}
-	g := t.group(name)
+	g := t.group(req.Index)
 	if g == nil {
-		return out, exec.LookupStats{}, errs.New(errs.ErrNotFound, "index %s of %s", name, t.ref)
+		return out, exec.LookupStats{}, errs.New(errs.ErrNotFound, "index %s of %s", req.Index, t.ref)
 	}
+	if req.Alloc != nil {
+		ctx = compute.WithAllocator(ctx, req.Alloc)
+	}
+	held := req.Budget.Reserve()
+	defer held.Free()
 	var stats exec.LookupStats
 	for _, info := range g.segments {
 		seg, err := t.filterSegment(ctx, g, info)
 		if err != nil {
 			return out, stats, err
 		}
-		truth, _, err := seg.Lookup(ctx, p)
+		truth, _, err := seg.Lookup(ctx, req.Predicate)
 		if err != nil {
 			return out, stats, fmt.Errorf("segment %s: %w", info.UUID, err)
 		}
 		stats.Segments++
+		// The keys and the addresses that they are mapped to, beside what other segments answered.
+		if err := held.Resize(setBytes(out) + 2*setBytes(truth)); err != nil {
+			return out, stats, err
+		}
 		for _, part := range []struct{ from, into **rowset.Set }{{&truth.True, &out.True}, {&truth.Null, &out.Null}} {
 			addrs, err := t.resolve(ctx, seg.Meta(), *part.from)
 			if err != nil {
@@ -275,6 +285,8 @@ func (t *Table) Lookup(ctx context.Context, name string, p index.Predicate) (ind
 	}
 	return out, stats, nil
 }
+
+func setBytes(t index.Truth) int64 { return t.True.SizeBytes() + t.Null.SizeBytes() }
 
 // resolve maps a segment's stored keys to live row addresses.
 func (t *Table) resolve(ctx context.Context, meta index.Meta, keys *rowset.Set) (*rowset.Set, error) {

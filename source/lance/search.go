@@ -13,6 +13,7 @@ import (
 	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/index/vector"
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/internal/vec"
 	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/rowset"
@@ -91,11 +92,8 @@ func (t *Table) SearchTasks(ctx context.Context, req exec.SearchRequest) ([]exec
 			if err != nil {
 				return nil, err
 			}
-			task := &segmentTask{table: t, segment: seg, req: req, covers: own}
-			if task.among, task.skip, err = t.segmentCandidates(ctx, req.Among, own, info); err != nil {
-				return nil, err
-			}
-			if !task.skip {
+			task := &segmentTask{table: t, segment: seg, req: req, covers: own, allVisible: t.allVisible(own, info.Covers)}
+			if task.isWanted() {
 				tasks = append(tasks, task)
 			}
 		}
@@ -106,7 +104,7 @@ func (t *Table) SearchTasks(ctx context.Context, req exec.SearchRequest) ([]exec
 			rest = append(rest, id)
 		}
 	}
-	scanner, err := t.scanner(req.Column, req.Metric, req.Query, req.K)
+	scanner, err := t.scanner(req.Column, req.Metric, req.Query, req.K, req.Budget)
 	if err != nil {
 		return nil, err
 	}
@@ -114,23 +112,6 @@ func (t *Table) SearchTasks(ctx context.Context, req exec.SearchRequest) ([]exec
 		tasks = append(tasks, &fragmentTask{table: t, req: req, fragment: id, scanner: scanner})
 	}
 	return tasks, nil
-}
-
-// segmentCandidates returns the stored keys that a segment may answer with: nil where all its rows are visible, skip where none is a candidate.
-func (t *Table) segmentCandidates(ctx context.Context, among *rowset.Set, covers *roaring.Bitmap, info storage.IndexInfo) (keys *rowset.Set, skip bool, err error) {
-	addrs := among
-	if addrs == nil {
-		if t.allVisible(covers, info.Covers) {
-			return nil, false, nil
-		}
-		if addrs, err = t.snap.LiveRows(ctx, covers.ToArray()); err != nil {
-			return nil, false, err
-		}
-	} else if addrs = addrs.OnlyUppers(covers); addrs.IsEmpty() {
-		return nil, true, nil
-	}
-	keys, err = t.snap.Keys(ctx, addrs)
-	return keys, false, err
 }
 
 // allVisible says that every row of the segment is live where the segment saw it: nothing was deleted, moved or compacted away.
@@ -152,8 +133,31 @@ type segmentTask struct {
 	segment index.NearestSegment
 	req     exec.SearchRequest
 	covers  *roaring.Bitmap
-	among   *rowset.Set
-	skip    bool
+	// allVisible: every row of the segment may be a hit as far as the snapshot is concerned.
+	allVisible bool
+}
+
+// isWanted says that the segment may hold a candidate.
+func (s *segmentTask) isWanted() bool {
+	return s.req.Among == nil || !s.req.Among.OnlyUppers(s.covers).IsEmpty()
+}
+
+// candidates returns the stored keys that the segment may answer with, nil where all its rows are. held pays for them.
+func (s *segmentTask) candidates(ctx context.Context, held *mem.Reservation) (*rowset.Set, error) {
+	addrs := s.req.Among.OnlyUppers(s.covers) // shares the bitmaps
+	if s.req.Among == nil {
+		if s.allVisible {
+			return nil, nil //nolint:nilnil // nil = all
+		}
+		var err error
+		if addrs, err = s.table.snap.LiveRows(ctx, s.covers.ToArray()); err != nil {
+			return nil, err
+		}
+	}
+	if err := held.Grow(2 * addrs.SizeBytes()); err != nil {
+		return nil, err
+	}
+	return s.table.snap.Keys(ctx, addrs)
 }
 
 // Describe implements exec.SearchTask.
@@ -162,10 +166,21 @@ func (s *segmentTask) Describe() string { return "segment " + s.segment.Meta().U
 // Run implements exec.SearchTask.
 func (s *segmentTask) Run(ctx context.Context) ([]exec.SearchHit, bool, index.NearestStats, error) {
 	var stats index.NearestStats
+	held := s.req.Budget.Reserve()
+	defer held.Free()
+	among, err := s.candidates(ctx, held)
+	if err != nil {
+		return nil, false, stats, err
+	}
 	found, err := s.segment.Nearest(ctx, index.NearestQuery{
-		Vector: s.req.Query, Metric: s.req.Metric, K: s.req.K, Among: s.among, MinProbes: s.req.MinProbes, MaxProbes: s.req.MaxProbes, Stats: &stats,
+		Vector: s.req.Query, Metric: s.req.Metric, K: s.req.K, Among: among, MinProbes: s.req.MinProbes, MaxProbes: s.req.MaxProbes,
+		Stats: &stats, Budget: s.req.Budget,
 	})
 	if err != nil {
+		return nil, false, stats, err
+	}
+	// The hits, their keys, their addresses and the hits made of these.
+	if err := held.Grow(int64(len(found)) * (16 + 8 + 9 + 16)); err != nil {
 		return nil, false, stats, err
 	}
 	keys := make([]uint64, len(found))
@@ -216,6 +231,11 @@ func (f *fragmentTask) Run(ctx context.Context) ([]exec.SearchHit, bool, index.N
 	if err != nil {
 		return nil, false, stats, err
 	}
+	held := f.req.Budget.Reserve()
+	defer held.Free()
+	if err := held.Grow(int64(len(found)) * (16 + 16)); err != nil {
+		return nil, false, stats, err
+	}
 	hits := make([]exec.SearchHit, len(found))
 	for i, h := range found {
 		hits[i] = exec.SearchHit{Addr: rowset.RowAddr(h.Key), Distance: h.Distance}
@@ -254,7 +274,7 @@ func (t *Table) liveOf(ctx context.Context, fragment uint32) (*roaring.Bitmap, e
 }
 
 // scanner returns a maker of exact scanners over a column. Each task runs on one goroutine: the search runs tasks side by side.
-func (t *Table) scanner(column string, metric index.Metric, query []float32, k int) (func(*index.NearestStats) (*vector.Scanner, error), error) {
+func (t *Table) scanner(column string, metric index.Metric, query []float32, k int, budget *mem.Budget) (func(*index.NearestStats) (*vector.Scanner, error), error) {
 	elem, err := t.vectorElem(column, len(query))
 	if err != nil {
 		return nil, err
@@ -264,7 +284,7 @@ func (t *Table) scanner(column string, metric index.Metric, query []float32, k i
 		parallelism = 0
 	}
 	return func(stats *index.NearestStats) (*vector.Scanner, error) {
-		return vector.NewScanner(vector.ScanOptions{Metric: metric, Elem: elem, Vector: query, K: k, Parallelism: parallelism, Stats: stats})
+		return vector.NewScanner(vector.ScanOptions{Metric: metric, Elem: elem, Vector: query, K: k, Parallelism: parallelism, Budget: budget, Stats: stats})
 	}, nil
 }
 
@@ -290,7 +310,7 @@ func (t *Table) vectorElem(column string, dim int) (vec.Elem, error) {
 
 // Distances implements exec.VectorTable.
 func (t *Table) Distances(ctx context.Context, column string, metric index.Metric, query []float32, addrs []rowset.RowAddr) ([]float32, error) {
-	make1, err := t.scanner(column, metric, query, 0)
+	make1, err := t.scanner(column, metric, query, 0, nil)
 	if err != nil {
 		return nil, err
 	}

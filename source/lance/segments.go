@@ -6,13 +6,15 @@ import (
 	"sync"
 
 	"github.com/lakesql/lakesql/index"
+	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/spawn"
 )
 
 // segmentsMax is how many opened segments a cache keeps unless told otherwise.
 const segmentsMax = 4096
 
 // SegmentCache keeps opened index segments by their UUID: they are immutable, so they outlive versions and serve every snapshot that lists them.
-// The least recently used ones go first. It is safe for concurrent use.
+// The least recently used ones go first, when there are too many and when the budget of a new one has no room. It is safe for concurrent use.
 type SegmentCache struct {
 	mu     sync.Mutex
 	limit  int
@@ -23,8 +25,9 @@ type SegmentCache struct {
 type cachedSegment struct {
 	uuid    string
 	once    sync.Once
-	segment index.Segment
+	segment index.Segment // written inside once, and read below mu where isOpen says that this is over
 	err     error
+	isOpen  bool
 }
 
 // NewSegmentCache keeps at most limit segments; 0 = a default.
@@ -44,30 +47,59 @@ func (c *SegmentCache) get(uuid string, open func() (index.Segment, error)) (ind
 	} else {
 		el = c.order.PushFront(&cachedSegment{uuid: uuid})
 		c.byUUID[uuid] = el
-		c.evict()
 	}
 	entry := el.Value.(*cachedSegment) //nolint:forcetypeassert // the list holds nothing else
 	c.mu.Unlock()
-	entry.once.Do(func() { entry.segment, entry.err = open() })
-	if entry.err != nil {
-		c.mu.Lock()
-		if c.byUUID[uuid] == el {
-			c.order.Remove(el)
-			delete(c.byUUID, uuid)
-		}
-		c.mu.Unlock()
-	}
+	entry.once.Do(func() { c.open(el, entry, open) })
 	return entry.segment, entry.err
 }
 
-// evict drops what is over the limit. A query that holds a dropped segment may go on using it: the garbage collector frees it after the last one.
-func (c *SegmentCache) evict() {
-	for c.order.Len() > c.limit {
-		el := c.order.Back()
+// open fills in an entry. While its memory is refused, others give way.
+func (c *SegmentCache) open(el *list.Element, entry *cachedSegment, open func() (index.Segment, error)) {
+	for {
+		entry.err = spawn.Guard(func() (err error) {
+			entry.segment, err = open()
+			return err
+		})
+		if !errors.Is(entry.err, errs.ErrMemoryLimit) || !c.makeRoom() {
+			break
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if entry.err != nil {
+		if c.byUUID[entry.uuid] == el {
+			c.order.Remove(el)
+			delete(c.byUUID, entry.uuid)
+		}
+		return
+	}
+	entry.isOpen = true
+	for c.order.Len() > c.limit && c.dropOldest() {
+	}
+}
+
+// makeRoom drops the least recently used segment; false where there is none.
+func (c *SegmentCache) makeRoom() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dropOldest()
+}
+
+// dropOldest takes out the open segment that was not used for longest and gives back its memory; mu is held. A query that holds the segment may go
+// on using it: closing frees reservations and cached parts, and the garbage collector the rest after the last user.
+func (c *SegmentCache) dropOldest() bool {
+	for el := c.order.Back(); el != nil; el = el.Prev() {
 		entry := el.Value.(*cachedSegment) //nolint:forcetypeassert // see get
+		if !entry.isOpen {
+			continue
+		}
 		c.order.Remove(el)
 		delete(c.byUUID, entry.uuid)
+		_ = entry.segment.Close() // it frees memory, which does not fail
+		return true
 	}
+	return false
 }
 
 // Close closes every segment. No query may run.
@@ -76,8 +108,8 @@ func (c *SegmentCache) Close() error {
 	defer c.mu.Unlock()
 	var err error
 	for el := c.order.Front(); el != nil; el = el.Next() {
-		if s := el.Value.(*cachedSegment).segment; s != nil { //nolint:forcetypeassert // see get
-			err = errors.Join(err, s.Close())
+		if entry := el.Value.(*cachedSegment); entry.isOpen { //nolint:forcetypeassert // see get
+			err = errors.Join(err, entry.segment.Close())
 		}
 	}
 	c.order.Init()

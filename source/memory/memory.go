@@ -126,6 +126,9 @@ func (s *scan) Next(ctx context.Context) (arrow.RecordBatch, error) {
 	return array.NewRecordBatch(s.schema, cols, m.to-m.from), nil
 }
 
+// Close implements exec.BatchReader.
+func (s *scan) Close() error { return nil }
+
 // Catalog is a set of tables under one name. It is immutable.
 type Catalog struct {
 	name   string

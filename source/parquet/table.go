@@ -198,6 +198,15 @@ func (r *reader) Next(ctx context.Context) (arrow.RecordBatch, error) {
 	}
 }
 
+// Close implements exec.BatchReader.
+func (r *reader) Close() error {
+	if r.batch != nil {
+		r.batch.Release()
+		r.batch = nil
+	}
+	return nil
+}
+
 func (r *reader) batchRows() int {
 	if r.scan.req.BatchRows > 0 {
 		return r.scan.req.BatchRows
