@@ -259,6 +259,10 @@ func (c *CandidateScan) Candidates(ctx context.Context, env *Env, among *rowset.
 	if err != nil {
 		return out, err
 	}
+	prog, err := expr.Compile(c.Expr, candidateSchema(table.Schema(), c.Columns))
+	if err != nil {
+		return out, err
+	}
 	parts := make([]truthBuilder, env.Workers)
 	defer func() {
 		for i := range parts {
@@ -269,7 +273,7 @@ func (c *CandidateScan) Candidates(ctx context.Context, env *Env, among *rowset.
 	for w := range parts {
 		parts[w].held = env.Budget.Reserve()
 		g.Go("candidate scan", func() error {
-			return readBatches(gctx, scan.Reader(), func(b arrow.RecordBatch) error { return c.collect(env, b, &parts[w]) })
+			return readBatches(gctx, scan.Reader(), func(b arrow.RecordBatch) error { return c.collect(env, prog, b, &parts[w]) })
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -300,12 +304,19 @@ func (t *truthBuilder) add(to *rowset.Builder, addrs *array.Uint64, want func(i 
 	to.Add(t.keys)
 }
 
-// collect sorts the rows of one batch, whose last column is the row address, into t.
-func (c *CandidateScan) collect(env *Env, b arrow.RecordBatch, t *truthBuilder) error {
-	prog, err := expr.Compile(c.Expr, b.Schema())
-	if err != nil {
-		return err
+// candidateSchema is what a scan of the columns yields before the row addresses. A column that the table lacks has been refused by the scan.
+func candidateSchema(table *arrow.Schema, columns []string) *arrow.Schema {
+	fields := make([]arrow.Field, 0, len(columns))
+	for _, name := range columns {
+		if at := table.FieldIndices(name); len(at) > 0 {
+			fields = append(fields, table.Field(at[0]))
+		}
 	}
+	return arrow.NewSchema(fields, nil)
+}
+
+// collect sorts the rows of one batch, whose last column is the row address, into t.
+func (c *CandidateScan) collect(env *Env, prog *expr.Program, b arrow.RecordBatch, t *truthBuilder) error {
 	v, err := prog.Eval(&env.Expr, b)
 	if err != nil {
 		return err

@@ -166,7 +166,7 @@ func resolveArith(r *request, op arithOp) (impl, error) {
 	return impl{t: typeInt(), params: []arrow.DataType{typeInt()}, run: intKernel(op)}, nil
 }
 
-func (x *call) rangeError(t arrow.DataType) error { return overflow(t, x.text) }
+func (x *call) rangeError(t arrow.DataType) error { return overflow(t, x.source.String()) }
 
 // validAt reports whether no argument of the row is NULL.
 func (x *call) validAt(i int) bool { return x.valid == nil || x.valid[i>>3]>>(i&7)&1 == 1 }

@@ -16,13 +16,13 @@ type kernel func(x *call) (vector, error)
 // call is one application of a function to vectors.
 type call struct {
 	*state
-	args  []vector // converted to impl.params; for lazy kernels empty
-	nodes []node   // lazy kernels evaluate these themselves
-	n     int      // rows to compute; 1 where every argument is constant
-	t     arrow.DataType
-	valid []byte // rows where no argument is NULL; nil = all
-	name  string
-	text  string // the expression, for error messages
+	args   []vector // converted to impl.params; for lazy kernels empty
+	nodes  []node   // lazy kernels evaluate these themselves
+	n      int      // rows to compute; 1 where every argument is constant
+	t      arrow.DataType
+	valid  []byte // rows where no argument is NULL; nil = all
+	name   string
+	source Expr // for error messages
 }
 
 // impl is a function resolved for argument types.
@@ -220,7 +220,7 @@ func (c *compiler) finishCall(e *Call, im impl, nodes []node) (node, error) {
 	if im.vt != nil {
 		t = im.vt
 	}
-	return &callNode{name: e.Func, text: e.String(), args: nodes, t: t, im: im}, nil
+	return &callNode{name: e.Func, source: e, args: nodes, t: t, im: im}, nil
 }
 
 // fixed resolves to one signature whatever the argument types are.

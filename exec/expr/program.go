@@ -15,7 +15,7 @@ import (
 type Program struct {
 	root   node
 	t      arrow.DataType
-	text   string
+	source Expr
 	states *sync.Pool
 }
 
@@ -127,13 +127,13 @@ func Compile(e Expr, input *arrow.Schema) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Program{root: root, t: e.Type(), text: e.String(), states: &sync.Pool{New: func() any { return newState() }}}, nil
+	return &Program{root: root, t: e.Type(), source: e, states: &sync.Pool{New: func() any { return newState() }}}, nil
 }
 
 // Type is the type of the arrays that Eval returns.
 func (p *Program) Type() arrow.DataType { return p.t }
 
-func (p *Program) String() string { return p.text }
+func (p *Program) String() string { return p.source.String() }
 
 // Eval computes the expression for every row of batch. The caller releases the result. ErrInvalid, ErrOverflow, ErrMemoryLimit.
 func (p *Program) Eval(env *Env, batch arrow.RecordBatch) (arrow.Array, error) {
@@ -301,20 +301,20 @@ func sameVectorType(a, b arrow.DataType) bool {
 
 // callNode applies a kernel.
 type callNode struct {
-	name string
-	text string
-	args []node
-	t    arrow.DataType
-	im   impl
+	name   string
+	source Expr
+	args   []node
+	t      arrow.DataType
+	im     impl
 }
 
 func (n *callNode) typ() arrow.DataType { return n.t }
 
 func (n *callNode) eval(s *state) (vector, error) {
 	if n.im.lazy != nil {
-		return n.im.lazy(&call{state: s, nodes: n.args, n: s.n, t: n.t, name: n.name, text: n.text})
+		return n.im.lazy(&call{state: s, nodes: n.args, n: s.n, t: n.t, name: n.name, source: n.source})
 	}
-	x := call{state: s, n: 1, t: n.t, name: n.name, text: n.text}
+	x := call{state: s, n: 1, t: n.t, name: n.name, source: n.source}
 	var few [4]vector
 	x.args = few[:0]
 	for _, a := range n.args {
