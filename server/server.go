@@ -12,11 +12,13 @@ import (
 	gms "github.com/dolthub/go-mysql-server/server"
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/lakesql/lakesql/engine"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/planner/dialect"
+	"github.com/lakesql/lakesql/planner/gms/mysqlerr"
 )
 
 // Options of a Server. The zero value listens on a free loopback port without users.
@@ -131,16 +133,30 @@ func (s *Server) filter(c net.Conn) net.Conn {
 			if r.Own != nil {
 				return "", errs.New(errs.ErrUnsupported, "this statement cannot be prepared")
 			}
-			return r.Text, nil
+			return r.Text, parses(r.Text)
 		},
 		refuse: refusal,
 	}
 }
 
+// parses returns the syntax error of a statement to prepare: the library would send it without its MySQL code. Texts that parse in either reading of
+// double quotes pass, since the filter does not know the session's sql_mode.
+func parses(query string) error {
+	_, err := sqlparser.Parse(query)
+	if err == nil || errors.Is(err, sqlparser.ErrEmpty) {
+		return nil
+	}
+	if _, ansiErr := sqlparser.ParseWithOptions(context.Background(), query, sqlparser.ParserOptions{AnsiQuotes: true}); ansiErr == nil {
+		return nil
+	}
+	return sql.ErrSyntaxError.New(err.Error())
+}
+
 // refusal is a statement that fails with the reason.
 func refusal(err error) string {
-	text := strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(err.Error())
-	return "SIGNAL SQLSTATE '42000' SET MESSAGE_TEXT = '" + text + "', MYSQL_ERRNO = 1064"
+	e := mysqlerr.Convert(err)
+	text := strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(e.Message)
+	return fmt.Sprintf("SIGNAL SQLSTATE '%s' SET MESSAGE_TEXT = '%s', MYSQL_ERRNO = %d", e.State, text, e.Num)
 }
 
 func addUsers(e *sqle.Engine, users []User) {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -214,7 +215,7 @@ func VectorLiteral(lit *Literal) ([]float32, error) {
 func readVector(dst []float32, v *vector, i int) (q []float32, ok bool, err error) {
 	i = v.at(i)
 	if v.c == classString {
-		if isText(v.t) {
+		if isText(v.t) && !isRaw(v.str(i)) {
 			dst, err = parseVector(dst, v.str(i))
 		} else {
 			dst, err = blobVector(dst, v.str(i))
@@ -262,6 +263,9 @@ func readVector(dst []float32, v *vector, i int) (q []float32, ok bool, err erro
 	}
 	return dst, true, nil
 }
+
+// isRaw says that a text is no text: drivers send bytes as text parameters of prepared statements.
+func isRaw(text []byte) bool { return bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) }
 
 // parseVector reads the text of a vector: [1, 2.5, -3e2].
 func parseVector(dst []float32, text []byte) ([]float32, error) {

@@ -23,7 +23,7 @@ public class Client {
 
     public static void main(String[] args) throws Exception {
         String url = "jdbc:mysql://127.0.0.1:" + args[0] + "/" + args[1]
-            + "?useServerPrepStmts=true&connectionTimeZone=UTC&forceConnectionTimeZoneToSession=false&allowPublicKeyRetrieval=true";
+            + "?useServerPrepStmts=true&emulateUnsupportedPstmts=false&connectionTimeZone=UTC&forceConnectionTimeZoneToSession=false";
         try (Connection c = DriverManager.getConnection(url, "root", "")) {
             if (args.length > 2 && args[2].equals("metadata")) {
                 metadata(c.getMetaData(), args[1]);

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -140,7 +141,7 @@ func textRows(env *expr.Env, b arrow.RecordBatch) ([][]*string, error) {
 			return nil, fmt.Errorf("column %q: %w", f.Name, err)
 		}
 		for i := range out {
-			if col.IsNull(i) {
+			if col.IsNull(i) || col.DataType().ID() == arrow.NULL || unreal(b.Column(c), i) {
 				continue
 			}
 			v := col.ValueStr(i)
@@ -155,6 +156,20 @@ func textRows(env *expr.Env, b arrow.RecordBatch) ([][]*string, error) {
 		col.Release()
 	}
 	return out, nil
+}
+
+// unreal says that a number has no MySQL text: the server sends NULL.
+func unreal(a arrow.Array, i int) bool {
+	var f float64
+	switch a := a.(type) {
+	case *array.Float64:
+		f = a.Value(i)
+	case *array.Float32:
+		f = float64(a.Value(i))
+	default:
+		return false
+	}
+	return math.IsNaN(f) || math.IsInf(f, 0)
 }
 
 func textColumn(env *expr.Env, b arrow.RecordBatch, c int, f arrow.Field) (arrow.Array, error) {

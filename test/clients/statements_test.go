@@ -166,10 +166,10 @@ func typeStatements(needle string) []statement {
 	out := []statement{
 		{name: "every scalar type", sql: "SELECT *" + from, vectorized: true},
 		{name: "many rows of every type", sql: "SELECT * FROM fixtures.scalars_v22_5000 ORDER BY id LIMIT 1500", vectorized: true},
-		{name: "expressions keep types", sql: "SELECT id, dec + 1 AS d1, dec * 2.5 AS d2, u64, u64 DIV 3 AS u3, i8 + 1 AS i9, f32, f64 / 2 AS half, upper(s) AS up, date_add(d, INTERVAL 1 DAY) AS tomorrow, ts, tsz, b AND TRUE AS yes" + from},
-		{name: "aggregates of exact types", sql: "SELECT sum(i64s) AS s, avg(dec) AS a, sum(dec) AS d, max(u64) AS u, min(ts) AS t, count(nul) AS n FROM (SELECT seq AS i64s, dec, u64, ts, nul FROM fixtures.scalars_v22_5000) x"},
+		{name: "expressions keep types", sql: "SELECT id, `dec` + 1 AS d1, `dec` * 2.5 AS d2, u64, u64 DIV 3 AS u3, i8 + 1 AS i9, f32, f64 / 2 AS half, upper(s) AS up, date_add(d, INTERVAL 1 DAY) AS tomorrow, ts, tsz, b AND TRUE AS both_true" + from},
+		{name: "aggregates of exact types", sql: "SELECT sum(i64s) AS s, avg(`dec`) AS a, sum(`dec`) AS d, max(u64) AS u, min(ts) AS t, count(nul) AS n FROM (SELECT seq AS i64s, `dec`, u64, ts, nul FROM fixtures.scalars_v22_5000) x"},
 		{name: "struct field", sql: "SELECT id, struct_field(st, 'y') AS y, st FROM fixtures.scalars_v22_7 ORDER BY id"},
-		{name: "vectors with NULLs", sql: "SELECT id, vec FROM fixtures.vec_ivf_flat_l2 ORDER BY id LIMIT 60", vectorized: true},
+		{name: "vectors with NULLs", sql: "SELECT id, v FROM fixtures.vec_ivf_flat_l2 ORDER BY id LIMIT 60", vectorized: true},
 		{name: "no rows keep columns", sql: "SELECT * FROM fixtures.scalars_v22_0", empty: true},
 		{name: "LIMIT 0", sql: "SELECT id, labels, embedding FROM images LIMIT 0", empty: true},
 		{name: "NULL", sql: "SELECT NULL AS x, 1 AS y, 'ü' AS z, 1.50 AS d, 1e3 AS e, DATE '2026-10-01' AS day, TIMESTAMP '2026-10-01 12:34:56.789' AS at, CAST(NULL AS DECIMAL(10,2)) AS nd, 18446744073709551615 AS big"},
