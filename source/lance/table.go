@@ -59,7 +59,7 @@ func (s tableScan) Reader() exec.BatchReader { return s.scan.Reader() }
 // Scan implements exec.Table.
 func (t *Table) Scan(ctx context.Context, req exec.ScanRequest) (exec.TableScan, error) {
 	scan, err := t.snap.Scan(ctx, storage.ScanOptions{
-		Columns: req.Columns, Fragments: req.Fragments, Candidates: req.Among, BatchRows: req.BatchRows, Alloc: req.Alloc, WithRowAddr: req.RowAddr,
+		Columns: named(req.Columns), Fragments: req.Fragments, Candidates: req.Among, BatchRows: req.BatchRows, Alloc: req.Alloc, WithRowAddr: req.RowAddr,
 	})
 	if err != nil {
 		return nil, err
@@ -67,9 +67,17 @@ func (t *Table) Scan(ctx context.Context, req exec.ScanRequest) (exec.TableScan,
 	return tableScan{scan}, nil
 }
 
+// named is the columns for storage, where nil means all of them; in a plan it means none.
+func named(columns []string) []string {
+	if columns == nil {
+		return []string{}
+	}
+	return columns
+}
+
 // Take implements exec.Addressable.
 func (t *Table) Take(ctx context.Context, addrs []rowset.RowAddr, columns []string, alloc memory.Allocator) (arrow.RecordBatch, error) {
-	return t.snap.Take(ctx, addrs, storage.TakeOptions{Columns: columns, Alloc: alloc})
+	return t.snap.Take(ctx, addrs, storage.TakeOptions{Columns: named(columns), Alloc: alloc})
 }
 
 // LiveRows implements exec.Addressable.
