@@ -148,6 +148,13 @@ func resolveDistance(r *request, m metric) (impl, error) {
 		}
 	}
 	d := distance{m: m, name: r.name}
+	var of []string
+	for _, a := range r.args {
+		if !isConst(a) {
+			of = append(of, a.String())
+		}
+	}
+	d.of = strings.Join(of, ", ")
 	return impl{t: typeFloat(), args: args, run: d.run}, nil
 }
 
@@ -215,7 +222,7 @@ func VectorLiteral(lit *Literal) ([]float32, error) {
 func readVector(dst []float32, v *vector, i int) (q []float32, ok bool, err error) {
 	i = v.at(i)
 	if v.c == classString {
-		if isText(v.t) && !isRaw(v.str(i)) {
+		if isText(v.t) && !isBlob(v.str(i)) {
 			dst, err = parseVector(dst, v.str(i))
 		} else {
 			dst, err = blobVector(dst, v.str(i))
@@ -264,8 +271,15 @@ func readVector(dst []float32, v *vector, i int) (q []float32, ok bool, err erro
 	return dst, true, nil
 }
 
-// isRaw says that a text is no text: drivers send bytes as text parameters of prepared statements.
-func isRaw(text []byte) bool { return bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) }
+// isBlob says that bytes are no text: drivers send a parameter of bytes as a string.
+func isBlob(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' && c != '\t' && c != '\n' && c != '\r' {
+			return true
+		}
+	}
+	return !utf8.Valid(b)
+}
 
 // parseVector reads the text of a vector: [1, 2.5, -3e2].
 func parseVector(dst []float32, text []byte) ([]float32, error) {
@@ -316,8 +330,8 @@ func blobVector(dst []float32, b []byte) ([]float32, error) {
 
 // distance computes a metric for every row. NULL where a vector is NULL, has a NULL element, or where the distance is not defined.
 type distance struct {
-	m    metric
-	name string
+	m        metric
+	name, of string // of: the arguments that are no constants, for errors
 }
 
 func (d distance) run(x *call) (vector, error) {
@@ -493,7 +507,7 @@ func (d distance) rows(x *call, out *vector) error {
 		return !math.IsNaN(f)
 	})
 	if err != nil {
-		return errs.New(errs.ErrInvalid, "%s: %w", d.name, err)
+		return errs.New(errs.ErrInvalid, "%s of %s: %w", d.name, d.of, err)
 	}
 	return nil
 }
