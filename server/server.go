@@ -75,6 +75,7 @@ func isLoopback(host string) bool {
 // Server is a running listener.
 type Server struct {
 	opts     Options
+	engine   *engine.Engine
 	listener net.Listener
 	inner    *gms.Server
 	group    *spawn.Group
@@ -95,7 +96,7 @@ func Start(ctx context.Context, e *engine.Engine, opts Options) (*Server, error)
 		return nil, errors.Join(fmt.Errorf("max_allowed_packet: %w", err), l.Close())
 	}
 	addUsers(e.SQLE(), opts.Users)
-	s := &Server{opts: opts, listener: l}
+	s := &Server{opts: opts, engine: e, listener: l}
 	config := gms.Config{
 		Protocol: "tcp", Address: l.Addr().String(), MaxConnections: opts.MaxConnections,
 		Listener: filterListener{Listener: l, wrap: s.filter},
@@ -133,30 +134,41 @@ func (s *Server) filter(c net.Conn) net.Conn {
 			if r.Own != nil {
 				return "", errs.New(errs.ErrUnsupported, "this statement cannot be prepared")
 			}
-			return r.Text, parses(r.Text)
+			return r.Text, s.checkPrepare(query)
 		},
 		refuse: refusal,
 	}
 }
 
-// parses returns the syntax error of a statement to prepare: the library would send it without its MySQL code. Texts that parse in either reading of
-// double quotes pass, since the filter does not know the session's sql_mode.
-func parses(query string) error {
-	_, err := sqlparser.Parse(query)
-	if err == nil || errors.Is(err, sqlparser.ErrEmpty) {
-		return nil
-	}
-	if _, ansiErr := sqlparser.ParseWithOptions(context.Background(), query, sqlparser.ParserOptions{AnsiQuotes: true}); ansiErr == nil {
-		return nil
-	}
-	return sql.ErrSyntaxError.New(err.Error())
+// checkPrepare parses a statement as the library will: it says what is wrong in words of its own and without a code, and it dies of trees
+// that it cannot walk (LOAD DATA).
+func (s *Server) checkPrepare(query string) error {
+	return spawn.Guard(func() error {
+		statement, err := s.engine.SQLE().Parser.ParseSimple(query)
+		if err != nil {
+			return err
+		}
+		if _, ok := statement.(*sqlparser.Load); ok {
+			return errs.New(errs.ErrUnsupported, "LOAD DATA cannot be prepared")
+		}
+		return sqlparser.Walk(func(sqlparser.SQLNode) (bool, error) { return true, nil }, statement)
+	})
 }
 
 // refusal is a statement that fails with the reason.
 func refusal(err error) string {
-	e := mysqlerr.Convert(err)
-	text := strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(e.Message)
-	return fmt.Sprintf("SIGNAL SQLSTATE '%s' SET MESSAGE_TEXT = '%s', MYSQL_ERRNO = %d", e.State, text, e.Num)
+	text := strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(err.Error())
+	return fmt.Sprintf("SIGNAL SQLSTATE '42000' SET MESSAGE_TEXT = '%s', MYSQL_ERRNO = %d", text, refusalCode(err))
+}
+
+// syntaxError is the code of a statement that was not understood, or too much to try.
+const syntaxError = 1064
+
+func refusalCode(err error) int {
+	if errors.Is(err, errs.ErrUnsupported) {
+		return mysqlerr.Convert(err).Num
+	}
+	return syntaxError
 }
 
 func addUsers(e *sqle.Engine, users []User) {
