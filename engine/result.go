@@ -218,7 +218,7 @@ func columnsOf(ctx *sql.Context, s sql.Schema) []ColumnInfo {
 			info.Flags |= flagNotNull
 		}
 		switch {
-		case types.IsText(c.Type) && !types.IsBinaryType(c.Type) && c.Type != types.JSON:
+		case types.IsText(c.Type) && !types.IsBinaryType(c.Type) && c.Type != types.JSON, types.IsEnum(c.Type), types.IsSet(c.Type):
 			info.Charset = uint32(provider.Collation)
 			if t, ok := c.Type.(sql.TypeWithCollation); ok {
 				info.Charset = uint32(t.Collation())

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"unicode"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -90,7 +91,11 @@ func (e *rowEncoder) column(env *expr.Env, b arrow.RecordBatch, c, n int) error 
 		}
 		return nil
 	case *array.String:
-		return fillBytes(e, c, n, col, col.ValueOffsets(), col.ValueBytes())
+		err := fillBytes(e, c, n, col, col.ValueOffsets(), col.ValueBytes())
+		if t := e.types[c]; t == sqltypes.Float32 || t == sqltypes.Float64 {
+			dropUnreal(e.rows[:n], c)
+		}
+		return err
 	case *array.Binary:
 		return fillBytes(e, c, n, col, col.ValueOffsets(), col.ValueBytes())
 	case *array.LargeString:
@@ -132,4 +137,14 @@ func fillBytes[O int32 | int64](e *rowEncoder, c, n int, col arrow.Array, offset
 		e.rows[i][c] = sqltypes.MakeTrusted(t, own[lo:hi:hi])
 	}
 	return nil
+}
+
+// dropUnreal makes NaN and the infinities NULL: MySQL has no text of them, and drivers read "nan" as another number or fail.
+func dropUnreal(rows [][]sqltypes.Value, c int) {
+	for _, row := range rows {
+		v := row[c].Raw()
+		if len(v) > 0 && unicode.IsLetter(rune(v[len(v)-1])) {
+			row[c] = sqltypes.NULL
+		}
+	}
 }

@@ -190,7 +190,7 @@ func TestDistances(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			batch, c := batchOf(t, map[string]arrow.Array{"v": arr}, "v")
 			v := c["v"]
-			for _, q := range []any{"[1,0]", blob, []float32{1, 0}, fn(t, "make_array", dec("1.0"), 0), fn(t, "string_to_vector", "[1,0]")} {
+			for _, q := range []any{"[1,0]", blob, string(blob), []float32{1, 0}, fn(t, "make_array", dec("1.0"), 0), fn(t, "string_to_vector", "[1,0]")} {
 				for f, want := range map[string]string{
 					"l2sq_distance": "0 | 1 | 2 | 1 | NULL | 4", "l2_distance": "0 | 1 | 1.4142135623730951 | 1 | NULL | 2", "vec_distance": "0 | 1 | 2 | 1 | NULL | 4",
 					"cosine_distance": "0 | 0 | 1 | NULL | NULL | 2", "cosine_similarity": "1 | 1 | 0 | NULL | NULL | -1", "dot_distance": "0 | -1 | 1 | 1 | NULL | 2", "inner_product": "1 | 2 | 0 | 0 | NULL | -1",

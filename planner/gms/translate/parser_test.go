@@ -96,3 +96,21 @@ func FuzzParse(f *testing.F) {
 		_, _, _, _ = p.ParseWithOptions(context.Background(), text, ';', true, ast.ParserOptions{})
 	})
 }
+
+func TestCollationsOverInformationSchemaAreConverted(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		converted  bool
+	}{
+		{"a column of the schema", "SELECT table_name COLLATE utf8mb4_0900_bin FROM INFORMATION_SCHEMA.tables", true},
+		{"a parameter", "SELECT 1 FROM information_schema.tables WHERE ? COLLATE utf8mb4_bin = table_name", false},
+		{"its own character set", "SELECT table_name COLLATE utf8mb3_bin FROM information_schema.tables", false},
+		{"a table of a lake", "SELECT name COLLATE utf8mb4_bin FROM t", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := strings.Contains(ast.String(parse(t, c.text)), "using utf8mb4"); got != c.converted {
+				t.Errorf("converted is %v: %s", got, ast.String(parse(t, c.text)))
+			}
+		})
+	}
+}

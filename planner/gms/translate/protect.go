@@ -14,6 +14,7 @@ import (
 // a decimal beside a column would be rounded to the column's scale; aggregates that differ in the case of a string alone would be one; an aggregate of a subquery
 // that is spelled like one of the query around it would be that one.
 func protect(stmt ast.SQLNode) {
+	collateSchema(stmt)
 	_ = ast.Walk(func(n ast.SQLNode) (bool, error) {
 		switch n := n.(type) {
 		case *ast.ComparisonExpr:
