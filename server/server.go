@@ -75,7 +75,6 @@ func isLoopback(host string) bool {
 // Server is a running listener.
 type Server struct {
 	opts     Options
-	engine   *engine.Engine
 	listener net.Listener
 	inner    *gms.Server
 	group    *spawn.Group
@@ -96,7 +95,7 @@ func Start(ctx context.Context, e *engine.Engine, opts Options) (*Server, error)
 		return nil, errors.Join(fmt.Errorf("max_allowed_packet: %w", err), l.Close())
 	}
 	addUsers(e.SQLE(), opts.Users)
-	s := &Server{opts: opts, engine: e, listener: l}
+	s := &Server{opts: opts, listener: l}
 	config := gms.Config{
 		Protocol: "tcp", Address: l.Addr().String(), MaxConnections: opts.MaxConnections,
 		Listener: filterListener{Listener: l, wrap: s.filter},
@@ -134,41 +133,33 @@ func (s *Server) filter(c net.Conn) net.Conn {
 			if r.Own != nil {
 				return "", errs.New(errs.ErrUnsupported, "this statement cannot be prepared")
 			}
-			return r.Text, s.checkPrepare(query)
+			return r.Text, parses(r.Text)
 		},
 		refuse: refusal,
 	}
 }
 
-// checkPrepare parses a statement as the library will: it says what is wrong in words of its own and without a code, and it dies of trees
-// that it cannot walk (LOAD DATA).
-func (s *Server) checkPrepare(query string) error {
-	return spawn.Guard(func() error {
-		statement, err := s.engine.SQLE().Parser.ParseSimple(query)
-		if err != nil {
-			return err
-		}
-		if _, ok := statement.(*sqlparser.Load); ok {
-			return errs.New(errs.ErrUnsupported, "LOAD DATA cannot be prepared")
-		}
-		return sqlparser.Walk(func(sqlparser.SQLNode) (bool, error) { return true, nil }, statement)
-	})
+// parses returns the syntax error of a statement to prepare: the library would send it without its MySQL code. Texts that parse in either reading of
+// double quotes pass, since the filter does not know the session's sql_mode. LOAD DATA is refused: the library dies of walking its tree.
+func parses(query string) error {
+	statement, err := sqlparser.Parse(query)
+	if _, ok := statement.(*sqlparser.Load); ok {
+		return errs.New(errs.ErrUnsupported, "LOAD DATA cannot be prepared")
+	}
+	if err == nil || errors.Is(err, sqlparser.ErrEmpty) {
+		return nil
+	}
+	if _, ansiErr := sqlparser.ParseWithOptions(context.Background(), query, sqlparser.ParserOptions{AnsiQuotes: true}); ansiErr == nil {
+		return nil
+	}
+	return sql.ErrSyntaxError.New(err.Error())
 }
 
 // refusal is a statement that fails with the reason.
 func refusal(err error) string {
-	text := strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(err.Error())
-	return fmt.Sprintf("SIGNAL SQLSTATE '42000' SET MESSAGE_TEXT = '%s', MYSQL_ERRNO = %d", text, refusalCode(err))
-}
-
-// syntaxError is the code of a statement that was not understood, or too much to try.
-const syntaxError = 1064
-
-func refusalCode(err error) int {
-	if errors.Is(err, errs.ErrUnsupported) {
-		return mysqlerr.Convert(err).Num
-	}
-	return syntaxError
+	e := mysqlerr.Convert(err)
+	text := strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(e.Message)
+	return fmt.Sprintf("SIGNAL SQLSTATE '%s' SET MESSAGE_TEXT = '%s', MYSQL_ERRNO = %d", e.State, text, e.Num)
 }
 
 func addUsers(e *sqle.Engine, users []User) {

@@ -222,7 +222,7 @@ func VectorLiteral(lit *Literal) ([]float32, error) {
 func readVector(dst []float32, v *vector, i int) (q []float32, ok bool, err error) {
 	i = v.at(i)
 	if v.c == classString {
-		if isText(v.t) && !isBlob(v.str(i)) {
+		if isText(v.t) && !isRaw(v.str(i)) {
 			dst, err = parseVector(dst, v.str(i))
 		} else {
 			dst, err = blobVector(dst, v.str(i))
@@ -271,15 +271,8 @@ func readVector(dst []float32, v *vector, i int) (q []float32, ok bool, err erro
 	return dst, true, nil
 }
 
-// isBlob says that bytes are no text: drivers send a parameter of bytes as a string.
-func isBlob(b []byte) bool {
-	for _, c := range b {
-		if c < ' ' && c != '\t' && c != '\n' && c != '\r' {
-			return true
-		}
-	}
-	return !utf8.Valid(b)
-}
+// isRaw says that a text is no text: drivers send bytes as text parameters of prepared statements.
+func isRaw(text []byte) bool { return bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) }
 
 // parseVector reads the text of a vector: [1, 2.5, -3e2].
 func parseVector(dst []float32, text []byte) ([]float32, error) {
