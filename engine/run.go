@@ -116,8 +116,10 @@ func (e *Engine) request(ctx *sql.Context, rewritten *dialect.Result, values pro
 		Expr: expr.Env{Alloc: alloc, Location: location, Now: e.config.Now()},
 	}
 	values.Planner.Expr = expr.Env{Location: location, Now: env.Expr.Now}
+	ready := env.WithDefaults()
+	values.Planner.Run = ready
 	return &translate.Request{
-		RowsMax: e.config.RowEngine.WithDefaults().RowsMax, Statement: st, Rewritten: rewritten, Settings: values.Planner, Env: env.WithDefaults(),
+		RowsMax: e.config.RowEngine.WithDefaults().RowsMax, Statement: st, Rewritten: rewritten, Settings: values.Planner, Env: ready,
 		Warn: func(text string) { ctx.Warn(warningCode, "%s", text) },
 	}
 }

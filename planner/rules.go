@@ -19,6 +19,7 @@ type namedRule struct {
 // rules returns the rules in order, each with the reason for its place.
 func rules() []namedRule {
 	return []namedRule{
+		{"inline_scalar", inlineScalar},          // first: a subquery's value is a constant to all other rules
 		{"simplify", simplify},                   // first: constants decide what the other rules see
 		{"push_filter", pushFilter},              // before joins are ordered: sizes after filters decide
 		{"order_joins", orderJoins},              // before top-n rules, which look through the final joins

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/exec/expr"
 	"github.com/lakesql/lakesql/internal/errs"
 )
@@ -34,6 +35,8 @@ type Settings struct {
 	ReadParallelism   int    // 0 = workers
 
 	Expr expr.Env // the session's time zone and the statement's time: what constants are computed with
+	// Run, if not nil, runs uncorrelated scalar subqueries while planning; otherwise they stay joins.
+	Run *exec.Env
 }
 
 // DefaultANNExactBytes is the default of Settings.ANNExactBytes.

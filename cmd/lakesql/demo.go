@@ -114,7 +114,7 @@ Five statements to try:
 
   -- labels and likeness in one statement, then a join and an aggregate
   SELECT o.carrier, count(*) AS n, sum(o.amount) AS total
-  FROM (SELECT parcel_id FROM images WHERE array_has(labels, 'damage') AND tenant = 'acme'
+  FROM (SELECT parcel_id FROM images WHERE array_has_all(labels, ['damage', 'wet']) AND tenant = 'acme'
         ORDER BY l2_distance(embedding, (SELECT embedding FROM images WHERE id = 42)) LIMIT 100) hits
   JOIN orders o ON o.parcel_id = hits.parcel_id GROUP BY o.carrier ORDER BY n DESC;
 

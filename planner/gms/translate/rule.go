@@ -105,6 +105,9 @@ func Rule(ctx *sql.Context, _ *analyzer.Analyzer, n sql.Node, scope *plan.Scope,
 		return n, transform.SameTree, nil
 	}
 	req.tried = true
+	if set, ok := n.(*plan.Set); ok {
+		return setSubqueries(ctx, req, set)
+	}
 	if !isQuery(n) {
 		return n, transform.SameTree, nil
 	}
