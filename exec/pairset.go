@@ -81,9 +81,10 @@ func (s *pairSet) add(group uint32, value uint64) (bool, error) {
 	}
 }
 
-// pairsAcc is COUNT(DISTINCT x) of a word.
+// pairsAcc is COUNT(DISTINCT x) of a word. It starts with pages and goes over to a pairSet where these turn out nearly empty.
 type pairsAcc struct {
 	states[int64]
+	pages *pairPages // nil once the pairs are in set
 	set   *pairSet
 	words []uint64
 
@@ -93,8 +94,8 @@ type pairsAcc struct {
 }
 
 func newPairsAcc(res *mem.Reservation) (accumulator, error) {
-	set, err := newPairSet(res, 0)
-	return &pairsAcc{states: states[int64]{res: res}, set: set}, err
+	pages, err := newPairPages(res)
+	return &pairsAcc{states: states[int64]{res: res}, pages: pages}, err
 }
 
 func (p *pairsAcc) update(ids []uint32, args []arrow.Array) error {
@@ -103,70 +104,133 @@ func (p *pairsAcc) update(ids []uint32, args []arrow.Array) error {
 		if bits != nil && !bitutil.BitIsSet(bits, offset+i) {
 			continue
 		}
-		fresh, err := p.set.add(ids[i], w)
-		if err != nil {
+		if err := p.add(ids[i], w); err != nil {
 			return err
-		}
-		if fresh {
-			p.s[ids[i]]++
 		}
 	}
 	return nil
 }
 
+func (p *pairsAcc) add(group uint32, word uint64) error {
+	var fresh bool
+	var err error
+	if p.pages != nil {
+		fresh, err = p.pages.add(group, word)
+	} else {
+		fresh, err = p.set.add(group, word)
+	}
+	if err != nil || !fresh {
+		return err
+	}
+	p.s[group]++
+	if p.pages != nil && p.pages.isSparse() {
+		return p.spread(p.count())
+	}
+	return nil
+}
+
+// spread moves the pairs from pages to a set with room for n pairs.
+func (p *pairsAcc) spread(n int) error {
+	if p.pages == nil {
+		return nil
+	}
+	set, err := newPairSet(p.res, n)
+	if err != nil {
+		return err
+	}
+	err = p.pages.each(func(group uint32, word uint64) error {
+		_, err := set.add(group, word)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p.res.Shrink(p.pages.sizeBytes())
+	p.pages, p.set = nil, set
+	return nil
+}
+
+// count returns the number of pairs.
+func (p *pairsAcc) count() int {
+	if p.pages != nil {
+		return p.pages.n
+	}
+	return p.set.n
+}
+
+func (p *pairsAcc) each(f func(group uint32, word uint64) error) error {
+	if p.pages != nil {
+		return p.pages.each(f)
+	}
+	return p.set.each(f)
+}
+
 // list sorts the values by group, once.
 func (p *pairsAcc) list() {
 	p.once.Do(func() {
-		p.starts, p.values = make([]uint32, len(p.s)+2), make([]uint64, p.set.n)
-		for _, s := range p.set.slots {
-			if s.group != 0 {
-				p.starts[s.group+1]++
-			}
+		p.starts, p.values = make([]uint32, len(p.s)+2), make([]uint64, p.count())
+		for g, n := range p.s {
+			p.starts[g+2] = p.starts[g+1] + uint32(n)
 		}
-		for g := 2; g < len(p.starts); g++ {
-			p.starts[g] += p.starts[g-1]
-		}
-		for _, s := range p.set.slots {
-			if s.group != 0 {
-				p.values[p.starts[s.group]] = s.value
-				p.starts[s.group]++
-			}
-		}
+		_ = p.each(func(group uint32, word uint64) error { // which never fails
+			p.values[p.starts[group+1]] = word
+			p.starts[group+1]++
+			return nil
+		})
 	})
 }
 
 // seal reserves what list will take.
-func (p *pairsAcc) seal() error { return p.res.Grow(int64(p.set.n)*8 + int64(len(p.s))*4) }
+func (p *pairsAcc) seal() error { return p.res.Grow(int64(p.count())*8 + int64(len(p.s))*4) }
 
 func (p *pairsAcc) merge(src accumulator, from, to []uint32) error {
 	o := src.(*pairsAcc)
 	o.list()
 	for i, g := range from {
 		for _, v := range o.values[o.starts[g]:o.starts[g+1]] {
-			fresh, err := p.set.add(to[i], v)
-			if err != nil {
+			if err := p.add(to[i], v); err != nil {
 				return err
-			}
-			if fresh {
-				p.s[to[i]]++
 			}
 		}
 	}
 	return nil
 }
 
-// mergeAll implements setMerger: each goroutine unites the pairs of one range of hashes.
+// mergeAll implements setMerger.
 func (p *pairsAcc) mergeAll(ctx context.Context, env *Env, srcs []accumulator, to [][]uint32) error {
+	sources := []*pairsAcc{p}
+	maps := [][]uint32{nil}
+	pairs, dense := p.count(), p.pages != nil
+	for i, s := range srcs {
+		o := s.(*pairsAcc)
+		pairs += o.count()
+		dense = dense && o.pages != nil
+		sources, maps = append(sources, o), append(maps, to[i])
+	}
+	if !dense {
+		return p.mergeSets(ctx, env, sources, maps, pairs)
+	}
+	for i, src := range sources[1:] {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := p.pages.unite(src.pages, maps[i+1], p.s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mergeSets unites the pairs of each range of hashes on a goroutine of its own.
+func (p *pairsAcc) mergeSets(ctx context.Context, env *Env, sources []*pairsAcc, maps [][]uint32, pairs int) error {
+	for _, src := range sources {
+		if err := src.spread(src.count()); err != nil {
+			return err
+		}
+	}
 	parts := 1
 	for parts < env.Workers {
 		parts *= 2
-	}
-	sources := []*pairsAcc{p}
-	maps := [][]uint32{nil}
-	pairs := p.set.n
-	for i, s := range srcs {
-		pairs += s.(*pairsAcc).set.n
-		sources, maps = append(sources, s.(*pairsAcc)), append(maps, to[i])
 	}
 	var mu sync.Mutex
 	counts := make([]int64, len(p.s))
@@ -224,3 +288,16 @@ func (p *pairsAcc) result(alloc memory.Allocator, t arrow.DataType, from, to int
 }
 
 func (p *pairsAcc) close() { p.set, p.values, p.starts = nil, nil, nil }
+
+// each calls f for every pair until it fails.
+func (s *pairSet) each(f func(group uint32, word uint64) error) error {
+	for _, slot := range s.slots {
+		if slot.group == 0 {
+			continue
+		}
+		if err := f(slot.group-1, slot.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package mem
+
+import (
+	"math/bits"
+	"sync"
+	"unsafe"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
+
+// Pool is an Arrow allocator that keeps freed buffers for the next ones of about their size, with what was in them: nothing is zeroed. The garbage
+// collector empties it of what was not used between two collections. It is safe for concurrent use.
+//
+// Free must get what Allocate or Reallocate returned, whole.
+type Pool struct {
+	classes [poolClasses]sync.Pool // of *byte; class c has buffers of classBytes(c)
+}
+
+// Buffers of poolMinBytes to poolMaxBytes are pooled. Smaller ones are cheap to make, larger ones rare.
+const (
+	poolMinBits  = 10
+	poolMaxBits  = 24
+	poolMinBytes = 1 << poolMinBits
+	poolMaxBytes = 1 << poolMaxBits
+	poolClasses  = (poolMaxBits-poolMinBits)*4 + 1 // four sizes to each power of two
+)
+
+var _ memory.Allocator = (*Pool)(nil)
+
+// NewPool returns an empty pool.
+func NewPool() *Pool { return &Pool{} }
+
+// classOf is the smallest class whose buffers have n bytes, n from poolMinBytes to poolMaxBytes.
+func classOf(n int) int {
+	top := bits.Len(uint(n-1)) - 1 // n is above 1<<top, at most 1<<(top+1)
+	if n == poolMinBytes {
+		return 0
+	}
+	quarter := (n - 1 - 1<<top) >> (top - 2)
+	return (top-poolMinBits)*4 + quarter + 1
+}
+
+func classBytes(c int) int {
+	if c == 0 {
+		return poolMinBytes
+	}
+	top, quarter := (c-1)/4+poolMinBits, (c-1)%4+1
+	return 1<<top + quarter<<(top-2)
+}
+
+// Allocate implements memory.Allocator.
+func (p *Pool) Allocate(size int) []byte {
+	if size < poolMinBytes || size > poolMaxBytes {
+		return memory.DefaultAllocator.Allocate(size)
+	}
+	c := classOf(size)
+	n := classBytes(c)
+	if first, ok := p.classes[c].Get().(*byte); ok {
+		return unsafe.Slice(first, n)[:size]
+	}
+	return make([]byte, n)[:size]
+}
+
+// Reallocate implements memory.Allocator.
+func (p *Pool) Reallocate(size int, b []byte) []byte {
+	if size <= cap(b) && size >= cap(b)/2 {
+		return b[:size]
+	}
+	out := p.Allocate(size)
+	copy(out, b)
+	p.Free(b)
+	return out
+}
+
+// Free implements memory.Allocator.
+func (p *Pool) Free(b []byte) {
+	n := cap(b)
+	if n < poolMinBytes || n > poolMaxBytes {
+		return
+	}
+	if c := classOf(n); classBytes(c) == n {
+		p.classes[c].Put(unsafe.SliceData(b))
+	}
+}
