@@ -12,6 +12,7 @@ import (
 	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+	"github.com/sirupsen/logrus"
 
 	"github.com/lakesql/lakesql/engine"
 	"github.com/lakesql/lakesql/internal/errs"
@@ -79,10 +80,13 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, _
 	return fields, nil
 }
 
-// asMySQL gives an error its MySQL code. It returns the interface's nil for nil.
+// asMySQL gives an error its MySQL code, and logs what is our own fault: the client gets no stack. It returns the interface's nil for nil.
 func asMySQL(err error) error {
 	if err == nil {
 		return nil
+	}
+	if errors.Is(err, errs.ErrInternal) {
+		logrus.Error(err)
 	}
 	return mysqlerr.Convert(err)
 }

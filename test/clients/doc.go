@@ -1,7 +1,8 @@
 // Package clients runs the MySQL clients that people use against the server: the MariaDB command line, mysql2, PyMySQL, SQLAlchemy, Connector/J and
 // go-sql-driver. All of them must get the engine's own answers, in the text protocol and as prepared statements.
 //
-// It has the build tag clients; test/clients/setup installs the clients in the versions that requirements.txt, package.json and pom.xml pin:
+// go-sql-driver, what BI tools ask when they connect (bi_test.go) and the plan of the opening statement are tested everywhere. The other clients have the
+// build tag clients; test/clients/setup installs them in the versions that requirements.txt, package.json and pom.xml pin:
 //
 //	test/clients/setup && go test -tags clients ./test/clients
 //
@@ -9,5 +10,5 @@
 // parameters, each a letter (s text, i integer, f float, d decimal, t time, b bytes, n NULL), a colon and base64. It answers with one JSON object a line: name,
 // mode, and columns and rows, or code, state and message. A cell is text or null; bytes are hexadecimal.
 //
-// Start at statements_test.go for what is asked, clients_test.go for how answers are compared; bi_test.go has what BI tools ask when they connect.
+// Start at statements_test.go for what is asked, compare_test.go for how answers are compared.
 package clients

@@ -166,24 +166,3 @@ func TestConnectorJDescribesTheLake(t *testing.T) {
 		t.Errorf("%d columns of fixtures.scalars_v22_7, want 24", n)
 	}
 }
-
-// flat prints rows in order of their text.
-func flat(a answer) string {
-	var rows []string
-	for _, r := range a.Rows {
-		var cells []string
-		for _, c := range r {
-			cells = append(cells, text(c))
-		}
-		rows = append(rows, strings.Join(cells, " "))
-	}
-	slices.Sort(rows)
-	return strings.Join(rows, ", ")
-}
-
-func text(c *string) string {
-	if c == nil {
-		return "NULL"
-	}
-	return *c
-}

@@ -1,5 +1,3 @@
-//go:build clients
-
 package clients
 
 import (
@@ -117,6 +115,8 @@ func suiteStatements(needle string) []statement {
 	}
 	count := func(where string) string { return "SELECT count(*) FROM images WHERE " + where }
 	out := []statement{
+		{name: "constants over rows", sql: "SELECT 1 AS one FROM orders LIMIT 3"},
+		{name: "aggregate of a constant", sql: "SELECT sum(1), count(1), max('x') FROM orders HAVING count(1) > 0"},
 		{name: "L1", sql: count("array_has(labels, '" + labelCommon + "')")},
 		{name: "L2", sql: count("array_has(labels, '" + labelRare + "')")},
 		{name: "L3", sql: count("array_has_any(labels, ['damage', 'wet', 'tear/back', 'crush/right', 'bent/corner'])")},

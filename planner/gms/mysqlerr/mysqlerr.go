@@ -130,13 +130,16 @@ func Convert(err error) *mysql.SQLError {
 	return out
 }
 
-// message names the limit instead of Go's words for a context that ended.
+// message names the limit instead of Go's words for a context that ended, and keeps the stack of a panic from clients.
 func message(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "Query execution was interrupted, maximum statement execution time exceeded"
 	case errors.Is(err, context.Canceled):
 		return "Query execution was interrupted"
+	case errors.Is(err, errs.ErrInternal): // the stack below the first line is for the log
+		text, _, _ := strings.Cut(err.Error(), "\n")
+		return text
 	}
 	return err.Error()
 }

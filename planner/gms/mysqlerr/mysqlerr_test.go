@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/mem"
+	"github.com/lakesql/lakesql/internal/spawn"
 )
 
 func TestConvert(t *testing.T) {
@@ -46,5 +48,12 @@ func TestConvert(t *testing.T) {
 	}
 	if got := Convert(errors.New("100%d of %s")).Message; got != "100%d of %s" {
 		t.Errorf("text became %q", got)
+	}
+}
+
+func TestStacksStayOnTheServer(t *testing.T) {
+	err := spawn.Guard(func() error { panic("broken") })
+	if got := Convert(err).Message; !strings.Contains(got, "broken") || strings.Contains(got, "goroutine") {
+		t.Errorf("message %q", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/lakesql/lakesql/exec/expr"
@@ -53,7 +54,21 @@ func functions() map[string]sql.Function {
 	for _, s := range signatures() {
 		out[s.name] = sql.FunctionN{Name: s.name, Fn: func(args ...sql.Expression) (sql.Expression, error) { return newFunc(s, args) }}
 	}
+	// What go-mysql-server lacks and its own functions make.
+	out["utc_date"] = ofUTC("utc_date", function.NewDate)
+	out["utc_time"] = ofUTC("utc_time", function.NewTime)
 	return out
+}
+
+// ofUTC is a part of UTC_TIMESTAMP.
+func ofUTC(name string, part func(sql.Expression) sql.Expression) sql.Function {
+	return sql.FunctionN{Name: name, Fn: func(args ...sql.Expression) (sql.Expression, error) {
+		now, err := function.NewUTCTimestamp(args...)
+		if err != nil {
+			return nil, err
+		}
+		return part(now), nil
+	}}
 }
 
 func newFunc(s signature, args []sql.Expression) (sql.Expression, error) {

@@ -63,6 +63,9 @@ func (m *mixed) replace(n, parent sql.Node) (sql.Node, error) {
 			return nil, err
 		}
 	}
+	if describesTable(n) {
+		return n, nil
+	}
 	children := n.Children()
 	if j, ok := n.(*plan.JoinNode); ok && j.Op.IsLateral() {
 		children = children[:1]
@@ -84,6 +87,15 @@ func (m *mixed) replace(n, parent sql.Node) (sql.Node, error) {
 		return n, nil
 	}
 	return n.WithChildren(changed...)
+}
+
+// describesTable says that a node tells of the table below it and does not read it.
+func describesTable(n sql.Node) bool {
+	switch n.(type) {
+	case *plan.ShowColumns, *plan.ShowCreateTable, *plan.ShowIndexes:
+		return true
+	}
+	return false
 }
 
 // worthLeaf says that a node does work that a leaf would take over.

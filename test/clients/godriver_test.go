@@ -1,17 +1,11 @@
-//go:build clients
-
 package clients
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"encoding/hex"
-	"encoding/xml"
 	"errors"
 	"fmt"
-	"os/exec"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,78 +14,15 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// runCommandLine runs one mariadb (or mysql) process a statement and reads its XML.
-func runCommandLine(t *testing.T, l *lake, work []request) []answer {
-	t.Helper()
-	command, err := exec.LookPath("mariadb")
-	if err != nil {
-		if command, err = exec.LookPath("mysql"); err != nil {
-			t.Fatal("neither mariadb nor mysql is there: run test/clients/setup")
-		}
-	}
-	var out []answer
-	for _, r := range work {
-		out = append(out, commandLine(t, command, l.port, r))
-	}
-	return out
+func TestGoSQLDriverGetsTheEnginesAnswers(t *testing.T) {
+	l := startLake(t)
+	statements := allStatements(l.needle(t, 1234))
+	c := client{"go-sql-driver", []string{modeText, modePrepared}, runGoDriver}
+	c.mustAgree(t, l, statements, l.answers(t, statements))
 }
 
-var errorLine = regexp.MustCompile(`(?m)^ERROR (\d+) \((\w+)\)[^:]*: (.*)$`)
-
-func commandLine(t *testing.T, command, port string, r request) answer {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), clientWait)
-	defer cancel()
-	//nolint:gosec // the system's client
-	cmd := exec.CommandContext(ctx, command, "--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--port="+port, "--user=root",
-		"--default-character-set=utf8mb4", "--comments", "--xml", "--binary-as-hex", "--execute="+r.sql, "demo")
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		m := errorLine.FindStringSubmatch(stderr.String())
-		if m == nil {
-			t.Fatalf("%s: %v\n%s", r.sql, err, stderr.String())
-		}
-		code, _ := strconv.Atoi(m[1])
-		return answer{Name: r.name, Mode: r.mode, Code: code, State: m[2], Message: m[3]}
-	}
-	var result struct {
-		Rows []struct {
-			Fields []struct {
-				Name string `xml:"name,attr"`
-				Nil  bool   `xml:"nil,attr"`
-				Text string `xml:",chardata"`
-			} `xml:"field"`
-		} `xml:"row"`
-	}
-	if stdout.Len() > 0 {
-		if err := xml.Unmarshal(stdout.Bytes(), &result); err != nil {
-			t.Fatalf("%s: %v\n%s", r.sql, err, stdout.String())
-		}
-	}
-	a := answer{Name: r.name, Mode: r.mode}
-	for i, row := range result.Rows {
-		cells := make([]*string, len(row.Fields))
-		for c, f := range row.Fields {
-			if i == 0 {
-				a.Columns = append(a.Columns, f.Name)
-			}
-			if f.Nil {
-				continue
-			}
-			cells[c] = &f.Text
-			if h, ok := strings.CutPrefix(f.Text, "0x"); ok {
-				h = strings.ToLower(h)
-				cells[c] = &h
-			}
-		}
-		a.Rows = append(a.Rows, cells)
-	}
-	return a
-}
-
-// runGoDriver sends texts without parameters as COM_QUERY, the others by Prepare.
-func runGoDriver(t *testing.T, l *lake, work []request) []answer {
+// open connects go-sql-driver.
+func (l *lake) open(t *testing.T) *sql.DB {
 	t.Helper()
 	config := mysql.NewConfig()
 	config.User, config.Net, config.Addr, config.DBName = "root", "tcp", "127.0.0.1:"+l.port, "demo"
@@ -100,13 +31,21 @@ func runGoDriver(t *testing.T, l *lake, work []request) []answer {
 		t.Fatal(err)
 	}
 	db := sql.OpenDB(connector)
-	defer func() {
+	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return db
+}
+
+// runGoDriver sends texts without parameters as COM_QUERY, the others by Prepare.
+func runGoDriver(t *testing.T, l *lake, work []request) []answer {
+	t.Helper()
+	db := l.open(t)
 	out := make([]answer, len(work))
 	for i, r := range work {
+		var err error
 		out[i], err = goQuery(db, r)
 		var failure *mysql.MySQLError
 		if errors.As(err, &failure) {
