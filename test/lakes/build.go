@@ -3,7 +3,6 @@ package lakes
 import (
 	"context"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -188,6 +187,3 @@ func (t Table) index(tb testing.TB, store object.Store, extend bool) {
 func Only(keep ...Path) []Path {
 	return slices.DeleteFunc(slices.Clone(Paths), func(p Path) bool { return !slices.Contains(keep, p) })
 }
-
-// Dataset is the folder of testdata/lance below a module root.
-func Dataset(root string) string { return filepath.Join(root, "testdata", "lance") }

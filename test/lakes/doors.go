@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/lakesql/lakesql/engine"
+	"github.com/lakesql/lakesql/internal/testutil"
 	"github.com/lakesql/lakesql/server"
 	"github.com/lakesql/lakesql/source"
 	"github.com/lakesql/lakesql/source/lance"
@@ -289,3 +290,30 @@ func (l *Lake) Check(t *testing.T, cases []Case) {
 
 // Quiet silences what servers log about connections that tests break on purpose.
 func Quiet() { logrus.SetLevel(logrus.FatalLevel) }
+
+// Rows asks a session and returns the rows as testutil spells them, by column name.
+func Rows(ctx context.Context, s *engine.Session, text string) (out []map[string]any, err error) {
+	res, err := s.Query(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, res.Close()) }()
+	for res.HasRows() {
+		batch, err := res.Operator.Next(res.Context())
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range int(batch.NumRows()) {
+			row := make(map[string]any, batch.NumCols())
+			for c, info := range res.Columns {
+				row[info.Name] = testutil.Spell(batch.Column(c), i)
+			}
+			out = append(out, row)
+		}
+		batch.Release()
+	}
+	return out, nil
+}

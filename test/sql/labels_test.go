@@ -246,6 +246,5 @@ func TestLabelPlans(t *testing.T) {
 				t.Errorf("%s: %q in\n%s", c.name, w, plan)
 			}
 		}
-		t.Logf("%s\n%s", c.name, plan)
 	}
 }
