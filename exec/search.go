@@ -214,7 +214,7 @@ func (o *vectorSearch) nearest(ctx context.Context, m SearchMethod, candidates i
 		if o.plan.Ties {
 			ask++ // one more row tells whether the last place is shared
 		}
-		hits, early, err := o.round(ctx, m, ask)
+		hits, early, err := o.round(ctx, m, ask, candidates)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -234,11 +234,11 @@ func (o *vectorSearch) nearest(ctx context.Context, m SearchMethod, candidates i
 }
 
 // round runs all tasks once and cuts to k hits.
-func (o *vectorSearch) round(ctx context.Context, m SearchMethod, k int) ([]taskHit, []arrow.RecordBatch, error) {
+func (o *vectorSearch) round(ctx context.Context, m SearchMethod, k int, candidates int64) ([]taskHit, []arrow.RecordBatch, error) {
 	refine := m.Index != "" && m.RefineFactor > 0
 	keep := k
-	if refine {
-		keep = k * m.RefineFactor
+	if refine { // no more than there are rows, however large the factor
+		keep = max(k, int(min(float64(k)*float64(m.RefineFactor), float64(candidates))))
 	}
 	tasks, err := o.table.SearchTasks(ctx, SearchRequest{
 		Column: o.plan.Column, Metric: o.plan.Metric, Query: o.plan.Query, K: keep, Index: m.Index, Among: o.among, MinProbes: m.MinProbes, MaxProbes: m.MaxProbes,
@@ -297,12 +297,14 @@ func (o *vectorSearch) cut(ctx context.Context, failed error, found [][]SearchHi
 	for _, f := range found {
 		total += len(f)
 	}
-	if err := o.found.Resize(int64(total+min(total, keep)) * taskHitBytes); err != nil {
+	// All of them, those that are kept, and the addresses of these.
+	if err := o.found.Resize(int64(total+2*min(total, keep)) * taskHitBytes); err != nil {
 		return nil, err
 	}
 	hits := mergeHits(found, keep)
 	if refine {
-		if err := o.refine(ctx, hits); err != nil {
+		var err error
+		if hits, err = o.refine(ctx, hits); err != nil {
 			return nil, err
 		}
 	}
@@ -317,13 +319,13 @@ func (o *vectorSearch) count(st index.NearestStats, kept int) {
 	o.stats.Add("bytes", st.BytesRead)
 }
 
-// refine replaces approximate distances by exact ones and sorts again.
-func (o *vectorSearch) refine(ctx context.Context, hits []taskHit) error {
+// refine replaces approximate distances by exact ones and sorts again. A row whose exact distance is not defined is no hit: fillUndefined knows its place.
+func (o *vectorSearch) refine(ctx context.Context, hits []taskHit) ([]taskHit, error) {
 	// The addresses, their order, and the distances.
 	held := o.env.Budget.Reserve()
 	defer held.Free()
 	if err := held.Grow(int64(len(hits)) * (8 + 8 + 4)); err != nil {
-		return err
+		return nil, err
 	}
 	addrs := make([]rowset.RowAddr, len(hits))
 	for i, h := range hits {
@@ -331,14 +333,15 @@ func (o *vectorSearch) refine(ctx context.Context, hits []taskHit) error {
 	}
 	exact, err := o.table.Distances(ctx, o.plan.Column, o.plan.Metric, o.plan.Query, addrs)
 	if err != nil {
-		return fmt.Errorf("refine: %w", err)
+		return nil, fmt.Errorf("refine: %w", err)
 	}
 	o.stats.Add("refined", int64(len(hits)))
 	for i := range hits {
 		hits[i].Distance = exact[i]
 	}
+	hits = slices.DeleteFunc(hits, func(h taskHit) bool { return math.IsNaN(float64(h.Distance)) })
 	slices.SortFunc(hits, compareHits)
-	return nil
+	return hits, nil
 }
 
 func compareHits(a, b taskHit) int {
@@ -348,7 +351,8 @@ func compareHits(a, b taskHit) int {
 	return cmp.Compare(a.Addr, b.Addr)
 }
 
-// mergeHits cuts sorted lists to the k nearest of all.
+// mergeHits cuts lists to the k nearest rows of all. A row that came twice (a segment may still hold an entry from before an update) counts once, at its
+// smaller distance; one without a distance is no hit.
 func mergeHits(found [][]SearchHit, k int) []taskHit {
 	total := 0
 	for _, f := range found {
@@ -357,14 +361,25 @@ func mergeHits(found [][]SearchHit, k int) []taskHit {
 	all := make([]taskHit, 0, total)
 	for t, f := range found {
 		for r, h := range f {
-			all = append(all, taskHit{SearchHit: h, task: t, row: r})
+			if !math.IsNaN(float64(h.Distance)) {
+				all = append(all, taskHit{SearchHit: h, task: t, row: r})
+			}
 		}
 	}
 	slices.SortFunc(all, compareHits)
-	if k >= len(all) {
-		return all
+	kept := min(k, len(all))
+	seen := make(map[rowset.RowAddr]bool, kept)
+	out := make([]taskHit, 0, kept)
+	for _, h := range all {
+		if len(out) == k {
+			break
+		}
+		if !seen[h.Addr] {
+			seen[h.Addr] = true
+			out = append(out, h)
+		}
 	}
-	return slices.Clone(all[:k])
+	return out
 }
 
 func addrsOf(hits []SearchHit) []rowset.RowAddr {

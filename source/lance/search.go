@@ -1,10 +1,12 @@
 package lance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
@@ -172,32 +174,103 @@ func (s *segmentTask) Run(ctx context.Context) ([]exec.SearchHit, bool, index.Ne
 	if err != nil {
 		return nil, false, stats, err
 	}
-	found, err := s.segment.Nearest(ctx, index.NearestQuery{
-		Vector: s.req.Query, Metric: s.req.Metric, K: s.req.K, Among: among, MinProbes: s.req.MinProbes, MaxProbes: s.req.MaxProbes,
-		Stats: &stats, Budget: s.req.Budget,
+	if s.segment.Meta().Stale {
+		hits, err := s.runStale(ctx, among, &stats)
+		return hits, true, stats, err
+	}
+	f, err := s.nearest(ctx, among, s.req.K, &stats)
+	return f.hits, s.segment.Quantized(), stats, err
+}
+
+// found is what a segment answered.
+type found struct {
+	hits []exec.SearchHit // visible rows, each once, nearest first
+	last float32          // distance of the farthest entry, visible or not
+	all  bool             // the segment has no more entries to give
+}
+
+func (s *segmentTask) nearest(ctx context.Context, among *rowset.Set, k int, stats *index.NearestStats) (found, error) {
+	entries, err := s.segment.Nearest(ctx, index.NearestQuery{
+		Vector: s.req.Query, Metric: s.req.Metric, K: k, Among: among, MinProbes: s.req.MinProbes, MaxProbes: s.req.MaxProbes,
+		Stats: stats, Budget: s.req.Budget,
 	})
 	if err != nil {
-		return nil, false, stats, err
+		return found{}, err
 	}
-	// The hits, their keys, their addresses and the hits made of these.
-	if err := held.Grow(int64(len(found)) * (16 + 8 + 9 + 16)); err != nil {
-		return nil, false, stats, err
+	held := s.req.Budget.Reserve()
+	defer held.Free()
+	// The entries, their keys, their addresses (a set of them too) and the hits made of these.
+	if err := held.Grow(int64(len(entries)) * (16 + 8 + 9 + 16 + 16)); err != nil {
+		return found{}, err
 	}
-	keys := make([]uint64, len(found))
-	for i, h := range found {
+	keys := make([]uint64, len(entries))
+	for i, h := range entries {
 		keys[i] = h.Key
 	}
 	addrs, ok, err := s.table.snap.ResolveKeys(ctx, keys)
 	if err != nil {
-		return nil, false, stats, err
+		return found{}, err
 	}
-	hits := make([]exec.SearchHit, 0, len(found))
-	for i, h := range found {
-		if ok[i] && s.covers.Contains(addrs[i].Fragment()) {
-			hits = append(hits, exec.SearchHit{Addr: addrs[i], Distance: h.Distance})
+	out := found{hits: make([]exec.SearchHit, 0, len(entries)), all: len(entries) < k}
+	seen := make(map[rowset.RowAddr]bool, len(entries))
+	for i, h := range entries {
+		if ok[i] && s.covers.Contains(addrs[i].Fragment()) && !seen[addrs[i]] {
+			seen[addrs[i]] = true
+			out.hits = append(out.hits, exec.SearchHit{Addr: addrs[i], Distance: h.Distance})
+		}
+		out.last = h.Distance
+	}
+	return out, nil
+}
+
+// runStale searches a segment that may still hold entries from before an update beside, or instead of, the present ones (index.Meta.Stale). Its
+// distances say where to look alone: those of the rows as they are count. A row that was not found lies at least as far as the farthest
+// entry, so rows that are nearer than that are sure; it asks for more until K are. Where distances are quantized as well, K rows will do.
+func (s *segmentTask) runStale(ctx context.Context, among *rowset.Set, stats *index.NearestStats) ([]exec.SearchHit, error) {
+	for k := s.req.K; ; k *= 2 {
+		f, err := s.nearest(ctx, among, k, stats)
+		if err != nil {
+			return nil, err
+		}
+		hits, err := s.present(ctx, f.hits)
+		if err != nil {
+			return nil, err
+		}
+		sure := len(hits)
+		if !s.segment.Quantized() {
+			sure = sort.Search(len(hits), func(i int) bool { return hits[i].Distance > f.last })
+		}
+		if f.all || sure >= s.req.K {
+			return hits[:min(len(hits), s.req.K)], nil
 		}
 	}
-	return hits, s.segment.Quantized(), stats, nil
+}
+
+// present puts the distances of the rows as they are in place of the segment's, and sorts; rows without a vector drop out.
+func (s *segmentTask) present(ctx context.Context, hits []exec.SearchHit) ([]exec.SearchHit, error) {
+	held := s.req.Budget.Reserve()
+	defer held.Free()
+	if err := held.Grow(int64(len(hits)) * (8 + 4)); err != nil {
+		return nil, err
+	}
+	addrs := make([]rowset.RowAddr, len(hits))
+	for i, h := range hits {
+		addrs[i] = h.Addr
+	}
+	distances, err := s.table.Distances(ctx, s.req.Column, s.req.Metric, s.req.Query, addrs)
+	if err != nil {
+		return nil, err
+	}
+	out := hits[:0]
+	for i, h := range hits {
+		if d := distances[i]; !math.IsNaN(float64(d)) {
+			out = append(out, exec.SearchHit{Addr: h.Addr, Distance: d})
+		}
+	}
+	slices.SortFunc(out, func(a, b exec.SearchHit) int {
+		return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Addr, b.Addr))
+	})
+	return out, nil
 }
 
 // fragmentTask compares the query with every candidate of one fragment.
@@ -322,15 +395,7 @@ func (t *Table) Distances(ctx context.Context, column string, metric index.Metri
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		switch {
-		case addrs[a] < addrs[b]:
-			return -1
-		case addrs[a] > addrs[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(addrs[a], addrs[b]) })
 	out := make([]float32, len(addrs))
 	for start := 0; start < len(order); {
 		fragment := addrs[order[start]].Fragment()
