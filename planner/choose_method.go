@@ -54,9 +54,11 @@ func (c *Context) chooseLate(early, survivors float64, earlyIsTake bool, table e
 	}
 	width := int64(0)
 	if rows := table.Rows(); rows > 0 {
+		size := int64(0)
 		for _, col := range columns {
-			width += max(0, table.ColumnBytes(c.Ctx, col)) / rows
+			size += max(0, table.ColumnBytes(c.Ctx, col))
 		}
+		width = (size + rows - 1) / rows // bits count as well: 0 would mean that nobody knows
 	}
 	request := int64(glm.RequestCostBytesMapped)
 	if remote {

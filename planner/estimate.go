@@ -96,6 +96,10 @@ func guess(cond expr.Expr) float64 {
 		return selectEquals
 	case "in":
 		return min(1, selectEquals*3)
+	case "is_null":
+		return selectEquals
+	case "is_not_null":
+		return 1 - selectEquals
 	case "<", "<=", ">", ">=":
 		return selectRange
 	case "like", "regexp":

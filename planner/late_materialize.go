@@ -85,6 +85,11 @@ func (c *Context) lateTopN(top *logical.TopN) (logical.Node, error) {
 	if _, ok := scan.Table.(exec.Addressable); !ok || scan.RowAddr != nil {
 		return nil, nil //nolint:nilnil // see above
 	}
+	for _, e := range exprs {
+		if expr.Volatile(e.Expr) {
+			return nil, nil //nolint:nilnil // a value that is sorted by cannot be computed again for the result
+		}
+	}
 	defs := definitions(exprs)
 	keys := make([]logical.SortKey, len(top.Keys))
 	var needed []expr.Expr

@@ -65,7 +65,8 @@ func flatten(n logical.Node, parts *[]logical.Node, conds *[]expr.Expr) {
 			return
 		}
 	case *logical.Filter:
-		if _, ok := m.Input.(*logical.Join); ok {
+		// Over a join that keeps unmatched rows the filter stays: it makes a small part of the tree.
+		if j, ok := m.Input.(*logical.Join); ok && j.Kind == logical.JoinInner && !expr.Volatile(m.Conds...) {
 			flatten(m.Input, parts, conds)
 			*conds = append(*conds, splitAll(m.Conds)...)
 			return

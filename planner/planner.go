@@ -12,7 +12,8 @@ import (
 // Result is a statement ready to run.
 type Result struct {
 	Plan     exec.Plan
-	Logical  logical.Node // after the rules
+	Input    logical.Node // before the rules
+	Logical  logical.Node // after them
 	Warnings []string     // for SHOW WARNINGS, such as that the answer is approximate
 }
 
@@ -31,7 +32,7 @@ func Plan(ctx context.Context, root logical.Node, ids *logical.IDs, s Settings) 
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Plan: plan, Logical: optimized, Warnings: c.warnings}, nil
+	return &Result{Plan: plan, Input: root, Logical: optimized, Warnings: c.warnings}, nil
 }
 
 // Context is what the rules of one statement share.

@@ -56,12 +56,7 @@ func prune(n logical.Node, need idSet) logical.Node {
 	case *logical.Distinct: // every column decides what is a duplicate
 		return &logical.Distinct{Input: exact(prune(n.Input, columnSet(n.Input.Columns())), n.Input.Columns())}
 	case *logical.Union:
-		m := *n
-		m.Inputs = make([]logical.Node, len(n.Inputs))
-		for i, in := range n.Inputs { // columns go by position
-			m.Inputs[i] = exact(prune(in, columnSet(in.Columns())), in.Columns())
-		}
-		return &m
+		return pruneUnion(n, need)
 	case *logical.Fetch:
 		m := *n
 		m.Cols = nil
@@ -79,6 +74,32 @@ func prune(n logical.Node, need idSet) logical.Node {
 		return &m
 	}
 	return n
+}
+
+// pruneUnion drops columns from all inputs, which go by position. One stays, so that rows keep a place.
+func pruneUnion(n *logical.Union, need idSet) logical.Node {
+	var kept []int
+	for i, col := range n.Cols {
+		if need[col.ID] {
+			kept = append(kept, i)
+		}
+	}
+	if len(kept) == 0 {
+		kept = []int{0}
+	}
+	pick := func(cols []logical.Column) []logical.Column {
+		out := make([]logical.Column, len(kept))
+		for i, at := range kept {
+			out[i] = cols[at]
+		}
+		return out
+	}
+	m := &logical.Union{Inputs: make([]logical.Node, len(n.Inputs)), Cols: pick(n.Cols)}
+	for i, in := range n.Inputs {
+		cols := pick(in.Columns())
+		m.Inputs[i] = exact(prune(in, columnSet(cols)), cols)
+	}
+	return m
 }
 
 // exact makes n output precisely cols.

@@ -13,22 +13,47 @@ func pushFilter(c *Context, root logical.Node) (logical.Node, bool, error) {
 	return out, out != root, err
 }
 
-// push returns n filtered by conds.
+// push returns n filtered by conds. Conditions that draw a new value for every row stay where they are.
 func push(c *Context, n logical.Node, conds []expr.Expr) (logical.Node, error) {
+	if f, ok := n.(*logical.Filter); ok {
+		return push(c, f.Input, append(slices.Clone(conds), splitAll(f.Conds)...))
+	}
+	conds, fixed := partition(conds, func(e expr.Expr) bool { return !expr.Volatile(e) })
+	out, err := pushInto(c, n, conds)
+	if err != nil {
+		return nil, err
+	}
+	return filtered(out, fixed), nil
+}
+
+func partition(es []expr.Expr, keep func(expr.Expr) bool) (yes, no []expr.Expr) {
+	for _, e := range es {
+		if keep(e) {
+			yes = append(yes, e)
+		} else {
+			no = append(no, e)
+		}
+	}
+	return yes, no
+}
+
+func pushInto(c *Context, n logical.Node, conds []expr.Expr) (logical.Node, error) {
 	switch n := n.(type) {
-	case *logical.Filter:
-		return push(c, n.Input, append(slices.Clone(conds), splitAll(n.Conds)...))
 	case *logical.Project:
 		defs := definitions(n.Exprs)
-		inner := make([]expr.Expr, len(conds))
-		for i, cond := range conds {
-			inner[i] = substitute(cond, defs)
+		var inner, above []expr.Expr
+		for _, cond := range conds {
+			if below := substitute(cond, defs); expr.Volatile(below) {
+				above = append(above, cond) // about the very value that is shown
+			} else {
+				inner = append(inner, below)
+			}
 		}
 		in, err := push(c, n.Input, inner)
 		if err != nil {
 			return nil, err
 		}
-		return &logical.Project{Input: in, Exprs: n.Exprs}, nil
+		return filtered(&logical.Project{Input: in, Exprs: n.Exprs}, above), nil
 	case *logical.Join:
 		return pushJoin(c, n, conds)
 	case *logical.Aggregate:
@@ -85,8 +110,8 @@ func pushAggregate(c *Context, n *logical.Aggregate, conds []expr.Expr) (logical
 	var below, above []expr.Expr
 	for _, cond := range conds {
 		// Without keys the one output row exists whatever the input, so nothing may move below.
-		if len(n.Keys) > 0 && usesOnly(cond, keys) {
-			below = append(below, substitute(cond, defs))
+		if inner := substitute(cond, defs); len(n.Keys) > 0 && usesOnly(cond, keys) && !expr.Volatile(inner) {
+			below = append(below, inner)
 		} else {
 			above = append(above, cond)
 		}
@@ -146,6 +171,8 @@ func pushJoin(c *Context, n *logical.Join, conds []expr.Expr) (logical.Node, err
 	}
 	for _, cond := range splitAll(n.On) {
 		switch {
+		case expr.Volatile(cond):
+			on = append(on, cond)
 		case usesOnly(cond, left) && (kind == logical.JoinInner || kind == logical.JoinSemi):
 			toLeft = append(toLeft, cond)
 		case usesOnly(cond, right) && rightFilters(kind):
@@ -177,18 +204,20 @@ func rightFilters(k logical.JoinKind) bool {
 	return false // NOT IN and marks must still see the right side's NULLs; full keeps unmatched right rows
 }
 
-// rejectsNull says that cond is never TRUE where all columns of cols are NULL: a comparison whose one side is such a column.
+// rejectsNull says that cond is never TRUE where all columns of cols are NULL: a comparison whose one side is such a column, or the test that one IS NOT NULL.
 func rejectsNull(cond expr.Expr, cols map[logical.ColumnID]bool) bool {
 	call, ok := cond.(*expr.Call)
 	if !ok {
 		return false
 	}
+	compared := 0 // how many of the arguments make the answer NULL by being NULL
 	switch call.Func {
-	case "=", "<", "<=", ">", ">=", "<>", "like", "in":
-	default:
-		return false
+	case "=", "<", "<=", ">", ">=", "<>", "like":
+		compared = 2
+	case "in", "is_not_null": // a NULL in the list of IN only turns FALSE into NULL
+		compared = 1
 	}
-	for _, a := range call.Args {
+	for _, a := range call.Args[:min(compared, len(call.Args))] {
 		if col, ok := a.(*expr.Column); ok && cols[col.ID] {
 			return true
 		}

@@ -25,8 +25,9 @@ func rules() []namedRule {
 		{"order_joins", orderJoins},              // before top-n rules, which look through the final joins
 		{"sort_limit_to_top_n", sortLimitToTopN}, // gives the vector rule its pattern
 		{"use_vector_index", useVectorIndex},     // needs filters in the scan: they are the candidates
+		{"prune_columns", pruneColumns},          // the rules above refer to columns that nobody reads in the end; the next weighs those that are read
 		{"late_materialize", lateMaterialize},    // the searches that are left are plain top-ns
-		{"prune_columns", pruneColumns},          // last: the rules above refer to columns that nobody reads in the end
+		{"prune_columns", pruneColumns},          // again: joins the projections that waiting columns left
 	}
 }
 

@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/scalar"
 
@@ -41,9 +43,30 @@ func simplify(c *Context, root logical.Node) (logical.Node, bool, error) {
 	return out, out != root, err
 }
 
+// alwaysNull recognises comparisons with NULL, and their negation.
+func alwaysNull(e expr.Expr) bool {
+	call, ok := e.(*expr.Call)
+	if !ok {
+		return false
+	}
+	switch call.Func {
+	case "not":
+		return alwaysNull(call.Args[0])
+	case "=", "<", "<=", ">", ">=", "<>":
+		return slices.ContainsFunc(call.Args, func(a expr.Expr) bool {
+			lit, ok := a.(*expr.Literal)
+			return ok && !lit.Value.IsValid()
+		})
+	}
+	return false
+}
+
 // splitConstants drops conjuncts that are TRUE; never says that one of them is FALSE or NULL for every row.
 func splitConstants(conds []expr.Expr) (out []expr.Expr, never bool) {
 	for _, part := range splitAll(conds) {
+		if alwaysNull(part) {
+			return nil, true
+		}
 		lit, ok := part.(*expr.Literal)
 		if !ok {
 			out = append(out, part)

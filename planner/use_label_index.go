@@ -42,14 +42,6 @@ func asPredicate(scan *logical.Scan, cond expr.Expr) (string, index.Predicate, b
 	if !ok || len(call.Args) == 0 {
 		return "", index.Predicate{}, false
 	}
-	if call.Func == "not" {
-		if inner, ok := call.Args[0].(*expr.Call); ok && inner.Func == "is_null" {
-			if col, ok := scanColumn(scan, inner.Args[0]); ok {
-				return col.Source, index.Predicate{Op: index.OpIsNotNull}, true
-			}
-		}
-		return "", index.Predicate{}, false
-	}
 	if call.Func == "is_null" {
 		col, ok := scanColumn(scan, call.Args[0])
 		return col.Source, index.Predicate{Op: index.OpIsNull}, ok
@@ -215,15 +207,30 @@ func (b *candidateBuilder) tree(e expr.Expr, positive bool) (p exec.CandidatePla
 				return p, indexed, err
 			}
 		case "not":
-			inner, indexed, err := b.tree(call.Args[0], false)
-			if err != nil || !indexed {
-				break
+			if p, indexed, err := b.negation(call.Args[0]); err != nil || indexed {
+				return p, indexed, err
 			}
-			return &exec.CandidateNot{Input: inner}, true, nil
+		case "is_not_null": // the NULLs are few as a rule: all rows but those, instead of a list of all others
+			isNull, err := expr.NewCall("is_null", call.Args...)
+			if err != nil {
+				return nil, false, err
+			}
+			if p, indexed, err := b.negation(isNull); err != nil || indexed {
+				return p, indexed, err
+			}
 		}
 	}
 	p, err = b.scanFor(e)
 	return p, false, err
+}
+
+// negation is NOT of a condition that an index answers.
+func (b *candidateBuilder) negation(e expr.Expr) (exec.CandidatePlan, bool, error) {
+	inner, indexed, err := b.tree(e, false)
+	if err != nil || !indexed {
+		return nil, false, err
+	}
+	return &exec.CandidateNot{Input: inner}, true, nil
 }
 
 // scanFor answers e by reading its columns.

@@ -144,7 +144,7 @@ const maskKeysMax = 5e6
 
 // withMask restricts the scan below ranked to the rows that have a partner in other; nil where that cannot be said by one equality.
 func (s *searchRewrite) withMask(ranked, other logical.Node, on []expr.Expr, rankedCols, otherCols map[logical.ColumnID]bool) logical.Node {
-	if len(on) != 1 || s.c.rowsOf(other) > maskKeysMax {
+	if len(on) != 1 || s.c.rowsOf(other) > maskKeysMax || !repeatable(other) {
 		return nil
 	}
 	a, b, ok := equality(on[0], rankedCols, otherCols)
@@ -154,7 +154,28 @@ func (s *searchRewrite) withMask(ranked, other logical.Node, on []expr.Expr, ran
 	return maskScan(s.c, ranked, a, other, b)
 }
 
-// maskScan adds "key IN (otherKey of other)" to the scan below n; nil where key is not plainly one of its columns.
+// repeatable says that a plan yields the same rows each time it runs: nothing random, and no cut that may fall differently among equals.
+func repeatable(n logical.Node) bool {
+	same := true
+	logical.Walk(n, func(m logical.Node) bool {
+		switch m := m.(type) {
+		case *logical.Limit, *logical.TopN, *logical.Search:
+			same = false
+		case *logical.Aggregate:
+			same = same && !slices.ContainsFunc(m.Aggs, func(a logical.Agg) bool { return a.Func == logical.AggAny })
+		}
+		_, err := logical.MapExprs(m, func(e expr.Expr) (expr.Expr, error) {
+			same = same && !expr.Volatile(e)
+			return e, nil
+		})
+		same = same && err == nil
+		return same
+	})
+	return same
+}
+
+// maskScan adds "key IN (otherKey of other)" to the scan below n; nil where key is not plainly one of its columns. Below a join the rows that fail may go
+// early on a side whose rows it never pads with NULLs.
 func maskScan(c *Context, n logical.Node, key expr.Expr, other logical.Node, otherKey expr.Expr) logical.Node {
 	switch n := n.(type) {
 	case *logical.Project:
@@ -163,6 +184,20 @@ func maskScan(c *Context, n logical.Node, key expr.Expr, other logical.Node, oth
 			return nil
 		}
 		return &logical.Project{Input: in, Exprs: n.Exprs}
+	case *logical.Join:
+		out := *n
+		switch {
+		case n.Kind != logical.JoinFull && usesOnly(key, columnSet(n.Left.Columns())):
+			out.Left = maskScan(c, n.Left, key, other, otherKey)
+		case n.Kind == logical.JoinInner && usesOnly(key, columnSet(n.Right.Columns())):
+			out.Right = maskScan(c, n.Right, key, other, otherKey)
+		default:
+			return nil
+		}
+		if out.Left == nil || out.Right == nil {
+			return nil
+		}
+		return &out
 	case *logical.Scan:
 		col, ok := key.(*expr.Column)
 		if _, addressable := n.Table.(exec.Addressable); !ok || !addressable {

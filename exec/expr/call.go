@@ -36,7 +36,7 @@ type impl struct {
 	lazy     kernel   // evaluates its argument nodes itself
 	nulls    bool     // run sees NULL arguments; otherwise NULL in, NULL out
 	exact    bool     // run reads decimals of any scale: quotients keep their extra digits
-	volatile bool     // a new value for every row
+	volatile bool     // of function
 	mode     castMode // how arguments are converted to params
 }
 
@@ -53,6 +53,8 @@ type function struct {
 	as      string // canonical name, "" = name
 	min     int
 	max     int // -1 = any number
+	// volatile says that the function gives a new value for every row.
+	volatile bool
 	resolve func(r *request) (impl, error)
 }
 
@@ -93,6 +95,21 @@ func Functions() []string {
 
 // Has reports whether NewCall knows the function.
 func Has(name string) bool { return table()[strings.ToLower(name)] != nil }
+
+// Volatile says that an expression may give another value each time it is computed, so that it may be neither moved nor computed twice.
+func Volatile(es ...Expr) bool {
+	found := false
+	for _, e := range es {
+		Walk(e, func(n Expr) bool {
+			if c, ok := n.(*Call); ok {
+				f := table()[c.Func]
+				found = found || f != nil && f.volatile
+			}
+			return !found
+		})
+	}
+	return found
+}
 
 // NewCall applies a function or operator. It resolves the overload, converts literals to the type of the column that they are compared with where
 // the value survives, and computes the exact result type. Some names are rewritten: "between" becomes a pair of comparisons, "in" over expressions a
@@ -137,7 +154,9 @@ func (f *function) apply(args []Expr, types []arrow.DataType) (impl, error) {
 	if f.as != "" {
 		name = f.as
 	}
-	return f.resolve(&request{name: name, args: args, types: types})
+	im, err := f.resolve(&request{name: name, args: args, types: types})
+	im.volatile = f.volatile
+	return im, err
 }
 
 func (c *compiler) compileCall(e *Call) (node, error) {

@@ -64,7 +64,7 @@ func mathFunctions() []function { //nolint:funlen // a flat table
 		{name: "crc32", min: 1, max: 1, resolve: fixed(typeUint(), func(x *call) (vector, error) {
 			return x.uints(func(i int) (uint64, bool) { return uint64(crc32.ChecksumIEEE(x.args[0].str(i))), true })
 		}, typeString())},
-		{name: "rand", min: 0, max: 1, resolve: resolveRand},
+		{name: "rand", min: 0, max: 1, volatile: true, resolve: resolveRand},
 	}
 }
 
@@ -89,7 +89,7 @@ func resolveAtan(r *request) (impl, error) {
 
 // resolveRand is RAND([seed]): a new number for every row; a seed gives the same numbers again within one batch.
 func resolveRand(r *request) (impl, error) {
-	return impl{t: typeFloat(), params: []arrow.DataType{typeInt()}, volatile: true, nulls: true, run: func(x *call) (vector, error) {
+	return impl{t: typeFloat(), params: []arrow.DataType{typeInt()}, nulls: true, run: func(x *call) (vector, error) {
 		next := rand.Float64 //nolint:gosec // SQL's RAND is no secret
 		if len(x.args) == 1 && !x.args[0].nullAt(0) {
 			seed := uint64(x.args[0].i[0])

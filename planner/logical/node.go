@@ -189,13 +189,33 @@ func (n *Scan) Describe() exec.Description {
 	if len(n.Filter) > 0 {
 		d.Props = append(d.Props, exec.Prop{Key: "filter", Value: joinExprs(n.Filter, " AND ")})
 	}
-	for _, m := range n.Masks {
-		d.Props = append(d.Props, exec.Prop{Key: "mask", Value: fmt.Sprintf("#%d in %s", m.Col, m.Keys.Describe())})
-	}
+	d.Props = append(d.Props, maskProps(n)...)
 	if n.RowAddr != nil {
 		d.Props = append(d.Props, exec.Prop{Key: "row_addr", Value: "yes"})
 	}
 	return d
+}
+
+// maskProps says of each mask which column is looked up in rows of which tables.
+func maskProps(n *Scan) []exec.Prop {
+	var out []exec.Prop
+	for _, m := range n.Masks {
+		var name string
+		for _, c := range n.Cols {
+			if c.ID == m.Col {
+				name = c.Name
+			}
+		}
+		var tables []string
+		Walk(m.Keys, func(k Node) bool {
+			if s, ok := k.(*Scan); ok {
+				tables = append(tables, s.Table.Ref().String())
+			}
+			return true
+		})
+		out = append(out, exec.Prop{Key: "mask", Value: name + " in keys of " + strings.Join(tables, ", ")})
+	}
+	return out
 }
 
 // Describe implements Node.
@@ -272,6 +292,7 @@ func (n *Search) Describe() exec.Description {
 	if len(n.Scan.Filter) > 0 {
 		d.Props = append(d.Props, exec.Prop{Key: "candidates", Value: joinExprs(n.Scan.Filter, " AND ")})
 	}
+	d.Props = append(d.Props, maskProps(n.Scan)...)
 	return d
 }
 
