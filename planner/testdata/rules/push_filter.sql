@@ -427,20 +427,17 @@ Project: columns=[id]
 
 # A scalar subquery gives a row its only match; the condition on it stays above.
 rule
-SELECT id FROM a WHERE x > (SELECT max(y) FROM b) AND id > 1
+SELECT id FROM a WHERE x > (SELECT max(y) FROM b WHERE b.id = a.id) AND id > 1
 ----
 Project: columns=[id]
-└─ Filter: where=(x > max(y)) AND (id > 1)
-   └─ Join: kind=single
+└─ Filter: where=(x > MAX(b.y)) AND (id > 1)
+   └─ Join: kind=left, on=(id = id)
       ├─ Scan: table=mem.a, columns=[id, x, s]
-      └─ Project: columns=[MAX(b.y) AS max(y)]
-         └─ Aggregate: keys=[], aggregates=[max(y)]
-            └─ Scan: table=mem.b, columns=[id, y]
+      └─ Aggregate: keys=[id], aggregates=[max(y)]
+         └─ Scan: table=mem.b, columns=[id, y]
 =>
 Project: columns=[id]
-└─ Filter: where=(x > max(y))
-   └─ Join: kind=single
-      ├─ Scan: table=mem.a, columns=[id, x, s], filter=(id > 1)
-      └─ Project: columns=[MAX(b.y) AS max(y)]
-         └─ Aggregate: keys=[], aggregates=[max(y)]
-            └─ Scan: table=mem.b, columns=[id, y]
+└─ Join: kind=inner, on=(x > MAX(b.y)) AND (id = id)
+   ├─ Scan: table=mem.a, columns=[id, x, s], filter=(id > 1)
+   └─ Aggregate: keys=[id], aggregates=[max(y)]
+      └─ Scan: table=mem.b, columns=[id, y]
