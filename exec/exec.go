@@ -53,7 +53,7 @@ func (e Env) WithDefaults() *Env {
 	if e.Expr.Location == nil {
 		e.Expr.Location = time.UTC
 	}
-	e.Expr.Alloc = e.Alloc
+	e.Expr.Alloc, e.Expr.Budget = e.Alloc, e.Budget
 	return &e
 }
 

@@ -319,12 +319,15 @@ func bytesAt(c arrow.Array) func(i int) []byte {
 // appendRest encodes, for the last n rows, the keys that the prefix does not tell: for each a rank byte, then the value in a form that
 // compares as bytes and is no prefix of another (strings end in 00 00, a 00 inside is 00 ff), inverted where descending.
 func (s *sortKeys) appendRest(n int) error {
-	if len(s.ends) == 0 {
-		s.ends = append(s.ends, 0)
-	}
 	keys, cols := s.keys, s.cols
 	if s.exact {
 		keys, cols = keys[1:], cols[1:]
+	}
+	if err := s.reserveRest(cols, n); err != nil {
+		return err
+	}
+	if len(s.ends) == 0 {
+		s.ends = append(s.ends, 0)
 	}
 	writers := make([]func(dst []byte, i int) []byte, len(cols))
 	for j, c := range cols {
@@ -348,6 +351,43 @@ func (s *sortKeys) appendRest(n int) error {
 		s.ends = append(s.ends, int64(len(s.rest)))
 	}
 	return s.res.Resize(int64(cap(s.items))*sortItemBytes + int64(cap(s.rest)) + int64(cap(s.ends))*8)
+}
+
+// reserveRest makes room for what appendRest writes.
+func (s *sortKeys) reserveRest(cols []arrow.Array, n int) error {
+	size := 0
+	for _, c := range cols {
+		size += n * (1 + 2 + 32) // the rank, the end of a string, and the widest number
+		if isStringKey(c.DataType()) {
+			size += escapedBytes(c)
+		} else if w, ok := c.DataType().(*arrow.FixedSizeBinaryType); ok {
+			size += n * w.ByteWidth
+		}
+	}
+	rest, err := grown(s.res, s.rest, size, 1)
+	if err != nil {
+		return err
+	}
+	s.rest = rest[:len(s.rest)]
+	ends, err := grown(s.res, s.ends, n+1, 8)
+	if err != nil {
+		return err
+	}
+	s.ends = ends[:len(s.ends)]
+	return nil
+}
+
+// escapedBytes is the size of all values, each zero byte counted twice as appendEscaped writes it.
+func escapedBytes(c arrow.Array) int {
+	var data []byte
+	if isLarge(c.DataType()) {
+		k := stringKeys[int64](c)
+		data = k.data[k.offsets[0]:k.offsets[c.Len()]]
+	} else {
+		k := stringKeys[int32](c)
+		data = k.data[k.offsets[0]:k.offsets[c.Len()]]
+	}
+	return len(data) + bytes.Count(data, []byte{0})
 }
 
 // orderedAppender returns a function that appends row i, which is not NULL, as bytes that compare as the values do.

@@ -19,7 +19,7 @@ const (
 	// fetchRowsMax is how many input rows are gathered before one Take, so that reads of neighbouring rows merge; fewer where rows are so wide that
 	// the columns taken would be more than about fetchBytesMax.
 	fetchRowsMax  = 64 << 10
-	fetchBytesMax = 16 << 20
+	fetchBytesMax = 4 << 20
 	// rowBytes is what a gathered row holds beside the batches: its address here and sorted by fragment, its places, and whether it has an address.
 	rowBytes = 8 + 8 + 8 + 8 + 4 + 1
 )

@@ -35,7 +35,11 @@ func useVectorIndex(c *Context, root logical.Node) (logical.Node, bool, error) {
 		changed = true
 		keys := slices.Clone(top.Keys)
 		keys[0].Expr = s.value.Ref()
-		cut := &logical.TopN{Input: in, Keys: keys, Count: top.Count, Offset: top.Offset}
+		var cut logical.Node = &logical.TopN{Input: in, Keys: keys, Count: top.Count, Offset: top.Offset}
+		if len(keys) == 1 && !s.joined {
+			// The search gives just these rows, nearest first, so that nothing has to hold them, and what is fetched late, before the first leaves.
+			cut = &logical.Limit{Input: in, Count: top.Count, Offset: top.Offset}
+		}
 		out := &logical.Project{Input: cut, Exprs: passAll(top.Columns())}
 		shown[out] = s
 		return out, nil
@@ -49,8 +53,10 @@ type searchRewrite struct {
 	k     uint64
 	ties  bool
 	first logical.SortKey
-	value logical.Column // the sort key's value, which every rewritten node outputs beside its own columns
-	forms []expr.Expr    // the key as each level spells it; ids mean one value in the whole plan, so each form is that value wherever it stands
+	// joined: the search is below a join, which keeps no order.
+	joined bool
+	value  logical.Column // the sort key's value, which every rewritten node outputs beside its own columns
+	forms  []expr.Expr    // the key as each level spells it; ids mean one value in the whole plan, so each form is that value wherever it stands
 }
 
 // reuse lets a projection right above the top-n show the distance that the search has computed.
@@ -130,6 +136,7 @@ func (s *searchRewrite) throughJoin(n *logical.Join, key expr.Expr) (logical.Nod
 	if err != nil || in == nil {
 		return nil, err
 	}
+	s.joined = true
 	out := *n
 	if onRight {
 		out.Right = in

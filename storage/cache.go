@@ -10,16 +10,19 @@ import (
 	"github.com/lakesql/lakesql/storage/object"
 )
 
+// CacheBytesDefault is the limit of a Cache unless CacheOptions says otherwise.
+const CacheBytesDefault = 512 << 20
+
 // CacheOptions tunes NewCache. The zero value is the default.
 type CacheOptions struct {
-	LimitBytes int64 // estimated memory of what is kept; 0 = 512 MiB
+	LimitBytes int64 // estimated memory of what is kept; 0 = CacheBytesDefault
 	// OpenStore opens the store of a base path outside the dataset's own store; nil = object.OpenURL.
 	OpenStore func(ctx context.Context, url string) (object.Store, error)
 }
 
 func (o CacheOptions) withDefaults() CacheOptions {
 	if o.LimitBytes <= 0 {
-		o.LimitBytes = 512 << 20
+		o.LimitBytes = CacheBytesDefault
 	}
 	if o.OpenStore == nil {
 		o.OpenStore = object.OpenURL

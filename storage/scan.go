@@ -32,7 +32,7 @@ const (
 	// wideRowBytes: rows of more encoded bytes are taken one by one whatever their density: reading over a gap would cost memory.
 	wideRowBytes = 512
 	// batchBytes: batches have fewer rows where they would be more than about so many encoded bytes.
-	batchBytes = 32 << 20
+	batchBytes = 4 << 20
 )
 
 // ScanOptions says what a Scan reads. The zero value is every column of every live row.

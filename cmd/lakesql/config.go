@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -102,8 +103,23 @@ func parseCatalogs(kind string, flags []string) ([]catalogConfig, error) {
 // indexMemoryBytes bounds what opened index segments and their cached parts hold in memory, beside the statements' own limits.
 const indexMemoryBytes = 2 << 30
 
+// runtimeBytes is for what nobody counts: sessions, plans, connections, Go's own.
+const runtimeBytes = 128 << 20
+
+// limitRuntime makes Go's collector work harder where memory comes near what statements may hold, so that garbage does not pile up beside it.
+func limitRuntime(c config) {
+	most := int64(c.MemoryLimit)
+	if most == 0 {
+		most = int64(c.QueryMemoryLimit)
+	}
+	if most > 0 {
+		debug.SetMemoryLimit(most + indexMemoryBytes + storage.CacheBytesDefault + runtimeBytes)
+	}
+}
+
 // openEngine opens the catalogs and an engine over them. Caches are shared by all lakes.
 func openEngine(ctx context.Context, c config) (*engine.Engine, error) {
+	limitRuntime(c)
 	cache := storage.NewCache(storage.CacheOptions{OpenStore: openStore})
 	indexBudget := mem.NewBudget("index", indexMemoryBytes, nil)
 	shared := lance.Options{

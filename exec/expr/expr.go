@@ -7,11 +7,14 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/arrow/scalar"
+
+	"github.com/lakesql/lakesql/internal/mem"
 )
 
 // Env is what evaluation may depend on besides its input.
 type Env struct {
-	Alloc    memory.Allocator // nil = memory.DefaultAllocator
+	Alloc    memory.Allocator // of results; nil = memory.DefaultAllocator
+	Budget   *mem.Budget      // pays for intermediate values; nil = nobody counts
 	Location *time.Location   // session time zone; nil = UTC
 	Now      time.Time        // statement time
 }

@@ -81,6 +81,7 @@ func evalConstant(e Expr, env *Env) (*Literal, error) {
 	}
 	s := newState()
 	s.begin(env, nil, 1)
+	defer s.held.Free() // the literal is its owner's to count
 	v, err := p.root.eval(s)
 	if err != nil {
 		return nil, err

@@ -64,6 +64,9 @@ func newState() *state { return &state{arena: &arena{}, keepers: new([]arrow.Arr
 
 func (s *state) begin(env *Env, cols []arrow.Array, n int) {
 	s.env, s.cols, s.n = env, cols, n
+	if env != nil {
+		s.held = env.Budget.Reserve()
+	}
 	if cap(s.loaded) < len(cols) {
 		s.loaded, s.have = make([]vector, len(cols)), make([]bool, len(cols))
 	}

@@ -18,6 +18,8 @@ type strWriter struct {
 	s   *state
 	off []int32
 	buf []byte
+
+	paidBytes int // of buf
 }
 
 func (s *state) strWriter(n int) *strWriter {
@@ -32,6 +34,31 @@ func (w *strWriter) end(i int) error {
 		return errs.New(errs.ErrMemoryLimit, "text of one batch exceeds %d bytes", math.MaxInt32)
 	}
 	w.off[i+1] = int32(len(w.buf))
+	if more := cap(w.buf) - w.paidBytes; more > 0 {
+		w.paidBytes += more
+		if err := w.s.held.Grow(int64(more)); err != nil {
+			return err
+		}
+	}
+	last := len(w.buf) - int(w.off[i])
+	if len(w.buf) >= largeTextBytes && cap(w.buf)-len(w.buf) < last && i+2 < len(w.off) {
+		return w.grow(last)
+	}
+	return nil
+}
+
+// largeTextBytes: the buffer of more text grows here, paid for before it does, as far as the next value is no longer than the last.
+const largeTextBytes = 1 << 20
+
+func (w *strWriter) grow(next int) error {
+	size := len(w.buf) + len(w.buf)/2 + next
+	if err := w.s.held.Grow(int64(size)); err != nil {
+		return err
+	}
+	buf := make([]byte, len(w.buf), size)
+	copy(buf, w.buf)
+	w.s.held.Shrink(int64(w.paidBytes))
+	w.buf, w.paidBytes = buf, size
 	return nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/decimal256"
+
+	"github.com/lakesql/lakesql/internal/mem"
 )
 
 // vector is a column of values in mid-computation, or one value that stands for all rows (I4).
@@ -73,14 +75,21 @@ type arena struct {
 	chunks [][]byte
 	chunk  int
 	used   int
+	held   *mem.Reservation // pays for what is too large for a chunk
 }
 
-func (a *arena) reset() { a.chunk, a.used = 0, 0 }
+func (a *arena) reset() {
+	a.chunk, a.used = 0, 0
+	a.held.Free()
+}
 
 // bytes returns n bytes, 8-byte aligned and with at least 8 bytes of room behind them, so that bitmaps are handled word by word.
 func (a *arena) bytes(n int) []byte {
 	need := (n + 8 + 63) &^ 63
 	if need > arenaChunkBytes/2 {
+		if err := a.held.Grow(int64(need)); err != nil {
+			panic(err) // as an allocator does; spawn.Guard makes it the error
+		}
 		return make([]byte, need)[:n:need]
 	}
 	for a.chunk < len(a.chunks) && a.used+need > len(a.chunks[a.chunk]) {

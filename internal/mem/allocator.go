@@ -2,8 +2,12 @@ package mem
 
 import "github.com/apache/arrow-go/v18/arrow/memory"
 
-// Allocator is an Arrow allocator that counts against a budget. Arrow's interface has no error result, so a refusal
-// panics with a *LimitError; spawn.Guard and spawn.Group turn that panic into the error.
+// trimBytes: buffers of fewer bytes are not copied to save what they do not use.
+const trimBytes = 4 << 10
+
+// Allocator is an Arrow allocator that counts against a budget what buffers really take: a builder's room to grow too, for as long as the buffer has it, and
+// both buffers while one is copied to a larger one. Arrow's interface has no error result, so a refusal panics with a *LimitError; spawn.Guard and
+// spawn.Group turn that panic into the error.
 type Allocator struct {
 	base   memory.Allocator
 	budget *Budget
@@ -19,29 +23,25 @@ func NewAllocator(base memory.Allocator, budget *Budget) *Allocator {
 
 // Allocate implements memory.Allocator.
 func (a *Allocator) Allocate(size int) []byte {
-	a.charge(int64(size))
-	return a.base.Allocate(size)
+	if err := a.budget.grow(int64(size)); err != nil {
+		panic(err)
+	}
+	return a.base.Allocate(size)[:size:size]
 }
 
-// Reallocate implements memory.Allocator.
+// Reallocate implements memory.Allocator. A buffer that gets shorter stays where it is unless that would leave most of it unused.
 func (a *Allocator) Reallocate(size int, b []byte) []byte {
-	before := int64(len(b))
-	if grown := int64(size) - before; grown > 0 {
-		a.charge(grown)
-	} else {
-		a.budget.shrink(-grown)
+	if size <= cap(b) && (cap(b) < trimBytes || size > cap(b)/2) {
+		return b[:size]
 	}
-	return a.base.Reallocate(size, b)
+	out := a.Allocate(size)
+	copy(out, b)
+	a.Free(b)
+	return out
 }
 
 // Free implements memory.Allocator.
 func (a *Allocator) Free(b []byte) {
-	a.budget.shrink(int64(len(b)))
-	a.base.Free(b)
-}
-
-func (a *Allocator) charge(n int64) {
-	if err := a.budget.grow(n); err != nil {
-		panic(err)
-	}
+	a.budget.shrink(int64(cap(b)))
+	a.base.Free(b[:cap(b)])
 }
