@@ -223,7 +223,7 @@ func (s *segmentTask) nearest(ctx context.Context, among *rowset.Set, k int, sta
 	return out, nil
 }
 
-// runStale searches a segment that may still hold entries from before an update beside, or instead of, the present ones (index.Meta.Stale). Its
+// runStale searches a segment that may still hold entries from before an update beside the present ones (index.Meta.Stale). Its
 // distances say where to look alone: those of the rows as they are count. A row that was not found lies at least as far as the farthest
 // entry, so rows that are nearer than that are sure; it asks for more until K are. Where distances are quantized as well, K rows will do.
 func (s *segmentTask) runStale(ctx context.Context, among *rowset.Set, stats *index.NearestStats) ([]exec.SearchHit, error) {
