@@ -31,19 +31,27 @@ type handler struct {
 
 var _ mysql.Handler = (*handler)(nil)
 
+// call is one statement of a client.
+type call struct {
+	text     string
+	bindings map[string]sqlparser.Expr
+	more     bool // more statements follow in the same packet
+	heldBack bool // its rows may wait in a server-side cursor until they are fetched, while the next batch is made
+}
+
 // ComQuery implements mysql.Handler.
 func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, callback mysql.ResultSpoolFn) error {
-	return asMySQL(h.run(ctx, c, strings.Clone(query), nil, false, callback)) // the packet's bytes are reused
+	return asMySQL(h.run(ctx, c, call{text: strings.Clone(query)}, callback)) // the packet's bytes are reused
 }
 
 // ComMultiQuery implements mysql.Handler: it runs the first statement and returns the others.
 func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string, callback mysql.ResultSpoolFn) (string, error) {
 	statements := dialect.Split(strings.Clone(query))
 	if len(statements) == 0 {
-		return "", asMySQL(h.run(ctx, c, "", nil, false, callback))
+		return "", asMySQL(h.run(ctx, c, call{}, callback))
 	}
 	rest := strings.Join(statements[1:], ";")
-	if err := h.run(ctx, c, statements[0], nil, rest != "", callback); err != nil {
+	if err := h.run(ctx, c, call{text: statements[0], more: rest != ""}, callback); err != nil {
 		return "", asMySQL(err)
 	}
 	return rest, nil
@@ -55,7 +63,13 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 	if err != nil {
 		return asMySQL(err)
 	}
-	return asMySQL(h.run(ctx, c, prepare.PrepareStmt, bindings, false, func(r *sqltypes.Result, _ bool) error { return callback(r) }))
+	statement := call{text: prepare.PrepareStmt, bindings: bindings, heldBack: true}
+	err = asMySQL(h.run(ctx, c, statement, func(r *sqltypes.Result, _ bool) error { return callback(r) }))
+	var failure *mysql.SQLError
+	if f, ok := c.Conn.(*filterConn); ok && errors.As(err, &failure) {
+		f.failure.Store(failure)
+	}
+	return err
 }
 
 // ComPrepare implements mysql.Handler.
@@ -106,14 +120,14 @@ func literals(vars map[string]*querypb.BindVariable) (map[string]sqlparser.Expr,
 }
 
 // run runs one statement and sends its result. It ends early when the client goes away or the statement is killed (I2).
-func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, bindings map[string]sqlparser.Expr, more bool, callback mysql.ResultSpoolFn) error {
+func (h *handler) run(ctx context.Context, c *mysql.Conn, statement call, callback mysql.ResultSpoolFn) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	sc, err := h.sessions.NewContextWithQuery(ctx, c, query)
+	sc, err := h.sessions.NewContextWithQuery(ctx, c, statement.text)
 	if err != nil {
 		return err
 	}
-	if sc, err = sc.ProcessList.BeginQuery(sc, query); err != nil {
+	if sc, err = sc.ProcessList.BeginQuery(sc, statement.text); err != nil {
 		return err
 	}
 	defer sc.ProcessList.EndQuery(sc)
@@ -127,11 +141,11 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, bindings
 	g.Go("client watch", func() error { watchClient(watch, c.Conn, cancel); return nil })
 	defer func() { stop(); _ = g.Wait() }()
 
-	return spawn.Guard(func() error { return h.answer(sc, c, query, bindings, more, callback) })
+	return spawn.Guard(func() error { return h.answer(sc, c, statement, callback) })
 }
 
-func (h *handler) answer(sc *sql.Context, c *mysql.Conn, query string, bindings map[string]sqlparser.Expr, more bool, callback mysql.ResultSpoolFn) (err error) {
-	res, err := h.engine.Run(sc, engine.Call{Text: query, Bindings: bindings})
+func (h *handler) answer(sc *sql.Context, c *mysql.Conn, statement call, callback mysql.ResultSpoolFn) (err error) {
+	res, err := h.engine.Run(sc, engine.Call{Text: statement.text, Bindings: statement.bindings})
 	if err != nil {
 		return err
 	}
@@ -140,20 +154,21 @@ func (h *handler) answer(sc *sql.Context, c *mysql.Conn, query string, bindings 
 		return err
 	}
 	if !res.HasRows() {
-		return callback(&sqltypes.Result{RowsAffected: res.AffectedRows, InsertID: res.InsertID, Info: res.Info}, more)
+		return callback(&sqltypes.Result{RowsAffected: res.AffectedRows, InsertID: res.InsertID, Info: res.Info}, statement.more)
 	}
-	return h.stream(c, res, more, callback)
+	return h.stream(res, statement, callback)
 }
 
 // stream sends the batches of a result. The column definitions go out with the first batch, so that an error before it is an error packet.
-func (h *handler) stream(c *mysql.Conn, res *engine.Result, more bool, callback mysql.ResultSpoolFn) error {
+func (h *handler) stream(res *engine.Result, statement call, callback mysql.ResultSpoolFn) error {
 	fields, types := describe(res.Columns)
 	ctx := res.Context()
 	held := res.Budget().Reserve()
 	defer held.Free()
-	var enc *rowEncoder
+	// A batch that is held back is sent before the next one is taken, so that two memories in turn are enough.
+	var encoders [2]*rowEncoder
 	sent := false
-	for {
+	for turn := 0; ; turn++ {
 		b, err := res.Operator.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			break
@@ -161,20 +176,23 @@ func (h *handler) stream(c *mysql.Conn, res *engine.Result, more bool, callback 
 		if err != nil {
 			return err
 		}
-		// The library holds the rows of a server-side cursor back until they are fetched, so they need memory of their own.
-		if enc == nil || c.StatusFlags&uint16(mysql.ServerCursorExists) != 0 {
-			if enc, err = newRowEncoder(b.Schema(), types, held); err != nil {
+		enc := &encoders[0]
+		if statement.heldBack {
+			enc = &encoders[turn%2]
+		}
+		if *enc == nil {
+			if *enc, err = newRowEncoder(b.Schema(), types, held); err != nil {
 				b.Release()
 				return err
 			}
 		}
-		rows, err := enc.encode(res.ExprEnv(), b)
+		rows, err := (*enc).encode(res.ExprEnv(), b)
 		n := uint64(b.NumRows())
 		b.Release()
 		if err != nil {
 			return err
 		}
-		if err := callback(&sqltypes.Result{Fields: fields, Rows: rows, RowsAffected: n}, more); err != nil {
+		if err := callback(&sqltypes.Result{Fields: fields, Rows: rows, RowsAffected: n}, statement.more); err != nil {
 			return err
 		}
 		sent = true
@@ -182,7 +200,7 @@ func (h *handler) stream(c *mysql.Conn, res *engine.Result, more bool, callback 
 	if sent {
 		return nil
 	}
-	return callback(&sqltypes.Result{Fields: fields}, more)
+	return callback(&sqltypes.Result{Fields: fields}, statement.more)
 }
 
 func describe(cols []engine.ColumnInfo) ([]*querypb.Field, []querypb.Type) {

@@ -1,10 +1,14 @@
 package server
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
+
+	"github.com/dolthub/vitess/go/mysql"
 )
 
 // Client commands that the filter looks at, and the protocol's limit of one packet's payload.
@@ -13,6 +17,7 @@ const (
 	comStmtPrepare   = 0x16
 	packetPayloadMax = 1<<24 - 1
 	packetHeaderSize = 4
+	errorTextMax     = 1 << 16
 )
 
 // filterConn looks at each command of an unencrypted MySQL connection before the protocol library sees it. The library parses COM_STMT_PREPARE before any hook
@@ -25,6 +30,8 @@ type filterConn struct {
 	payloadMax int                                // longest command accepted, in bytes
 	prepare    func(query string) (string, error) // rewrites a statement to prepare, or refuses it
 	refuse     func(reason error) string          // a statement that fails with the reason
+
+	failure atomic.Pointer[mysql.SQLError] // of the present command where the library would not send it
 
 	out     []byte // bytes ready for Read
 	header  [packetHeaderSize]byte
@@ -50,6 +57,26 @@ func (c *filterConn) Read(p []byte) (int, error) {
 	}
 }
 
+// lostError ends the packet that the library sends in place of the error of a statement with a server-side cursor.
+const lostError = "missing result set"
+
+// Write implements net.Conn.
+func (c *filterConn) Write(p []byte) (int, error) {
+	failure := c.failure.Load()
+	if failure == nil || len(p) <= packetHeaderSize || p[packetHeaderSize] != mysql.ErrPacket || !bytes.HasSuffix(p, []byte(lostError)) ||
+		len(p) != packetHeaderSize+payloadSize([packetHeaderSize]byte(p)) {
+		return c.Conn.Write(p)
+	}
+	payload := binary.LittleEndian.AppendUint16([]byte{mysql.ErrPacket}, uint16(failure.Num))
+	payload = append(append(append(payload, '#'), failure.State...), failure.Message[:min(len(failure.Message), errorTextMax)]...)
+	packet := frame(nil, payload)
+	packet[packetHeaderSize-1] = p[packetHeaderSize-1] // its sequence number
+	if _, err := c.Conn.Write(packet); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
 func (c *filterConn) nextPacket() error {
 	if _, err := io.ReadFull(c.Conn, c.header[:]); err != nil {
 		return err
@@ -60,6 +87,7 @@ func (c *filterConn) nextPacket() error {
 		c.passing = size
 		return nil
 	}
+	c.failure.Store(nil)
 	var command [1]byte
 	if _, err := io.ReadFull(c.Conn, command[:]); err != nil {
 		return err

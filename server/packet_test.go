@@ -7,6 +7,8 @@ import (
 	"net"
 	"testing"
 
+	"github.com/dolthub/vitess/go/mysql"
+
 	"github.com/lakesql/lakesql/internal/spawn"
 )
 
@@ -63,5 +65,40 @@ func TestFilterRefusesLongCommands(t *testing.T) {
 	}
 	if got := through(t, 64<<20, nil, long); !bytes.Equal(got, long) {
 		t.Fatal("a command of two packets was changed")
+	}
+}
+
+// sink keeps what is written.
+type sink struct {
+	net.Conn
+	buffer bytes.Buffer
+}
+
+func (s *sink) Write(p []byte) (int, error) { return s.buffer.Write(p) }
+
+func TestFilterSendsTheErrorThatTheLibraryLoses(t *testing.T) {
+	lost := append([]byte{mysql.ErrPacket, 0x51, 0x04}, "#HY000unknown error: missing result set"...)
+	for _, c := range []struct {
+		name    string
+		failure *mysql.SQLError
+		sent    []byte
+		want    []byte
+	}{
+		{"the statement's error takes its place", mysql.NewSQLError(1210, "HY000", "no vector"), frame(nil, lost), frame(nil, append([]byte{mysql.ErrPacket, 0xba, 0x04}, "#HY000no vector"...))},
+		{"no error is known", nil, frame(nil, lost), frame(nil, lost)},
+		{"another packet", mysql.NewSQLError(1210, "HY000", "no vector"), frame(nil, []byte("\x01missing result set")), frame(nil, []byte("\x01missing result set"))},
+		{"a part of a packet", mysql.NewSQLError(1210, "HY000", "no vector"), lost, lost},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out sink
+			f := &filterConn{Conn: &out}
+			f.failure.Store(c.failure)
+			if n, err := f.Write(c.sent); err != nil || n != len(c.sent) {
+				t.Fatal(n, err)
+			}
+			if got := out.buffer.Bytes(); !bytes.Equal(got, c.want) {
+				t.Errorf("sent %q, want %q", got, c.want)
+			}
+		})
 	}
 }

@@ -17,13 +17,17 @@ import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
 
-/** Runs the statements on standard input through Connector/J: mode "text" by Statement, "prepared" by server-side PreparedStatement. See doc.go. */
+/**
+ * Runs the statements on standard input through Connector/J: mode "text" by Statement, "prepared" by server-side PreparedStatement, "cursor" by one that fetches
+ * its rows in steps. See doc.go.
+ */
 public class Client {
+    static final int FETCH_ROWS = 7;
     static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
 
     public static void main(String[] args) throws Exception {
         String url = "jdbc:mysql://127.0.0.1:" + args[0] + "/" + args[1]
-            + "?useServerPrepStmts=true&emulateUnsupportedPstmts=false&connectionTimeZone=UTC&forceConnectionTimeZoneToSession=false";
+            + "?useServerPrepStmts=true&useCursorFetch=true&emulateUnsupportedPstmts=false&connectionTimeZone=UTC&forceConnectionTimeZoneToSession=false";
         try (Connection c = DriverManager.getConnection(url, "root", "")) {
             if (args.length > 2 && args[2].equals("metadata")) {
                 metadata(c.getMetaData(), args[1]);
@@ -52,6 +56,9 @@ public class Client {
                 if (!s.getClass().getName().endsWith("ServerPreparedStatement")) {
                     throw new SQLException("prepared by the client: " + s.getClass(), "HY000", -2);
                 }
+                if (line[1].equals("cursor")) {
+                    s.setFetchSize(FETCH_ROWS);
+                }
                 for (int i = 3; i < line.length; i++) {
                     bind(s, i - 2, line[i]);
                 }
@@ -68,6 +75,7 @@ public class Client {
         switch (arg.charAt(0)) {
             case 'n' -> s.setNull(at, Types.VARCHAR);
             case 'i' -> s.setLong(at, Long.parseLong(text));
+            case 'u' -> s.setBigDecimal(at, new BigDecimal(text)); // a BigInteger goes out as a signed BIGINT
             case 'f' -> s.setDouble(at, Double.parseDouble(text));
             case 'd' -> s.setBigDecimal(at, new BigDecimal(text));
             case 't' -> s.setTimestamp(at, Timestamp.valueOf(text));

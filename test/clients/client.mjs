@@ -9,6 +9,7 @@ const argument = (text) => {
   const [kind, value] = [text[0], Buffer.from(text.slice(2), "base64")];
   switch (kind) {
     case "n": return null;
+    case "u": return BigInt(value.toString());
     case "i": case "f": return Number(value.toString());
     case "b": return value;
     case "t": return new Date(value.toString().replace(" ", "T") + "Z");

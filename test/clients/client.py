@@ -15,6 +15,7 @@ def argument(text):
     return {
         "n": lambda v: None,
         "i": int,
+        "u": int,
         "f": float,
         "d": decimal.Decimal,
         "t": datetime.datetime.fromisoformat,

@@ -28,7 +28,7 @@ func allClients() []client {
 		{"SQLAlchemy", both, func(t *testing.T, l *lake, work []request) []answer {
 			return runScript(t, l, work, installed(t, "venv", "bin", "python"), "client.py", "sqlalchemy", l.port, "demo")
 		}},
-		{"Connector/J", both, func(t *testing.T, l *lake, work []request) []answer {
+		{"Connector/J", append(both, modeCursor), func(t *testing.T, l *lake, work []request) []answer {
 			return runScript(t, l, work, "java", javaArgs(t, l.port, "demo")...)
 		}},
 	}

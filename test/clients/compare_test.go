@@ -15,6 +15,7 @@ import (
 const (
 	modeText     = "text"
 	modePrepared = "prepared"
+	modeCursor   = "cursor" // prepared, the rows fetched in steps
 )
 
 // clientWait is far beyond what any client needs for all statements.
@@ -61,7 +62,7 @@ func (c client) mustAgree(t *testing.T, l *lake, statements []statement, want ma
 	for _, s := range statements {
 		for _, mode := range c.modes {
 			r := request{name: s.name, mode: mode, sql: s.sql}
-			if mode == modePrepared && s.prepared != "" {
+			if mode != modeText && s.prepared != "" {
 				r.sql, r.args = s.prepared, s.args
 			}
 			work, asked = append(work, r), append(asked, s)

@@ -6,8 +6,8 @@
 //
 //	test/clients/setup && go test -tags clients ./test/clients
 //
-// A missing client fails the tests. A client reads one statement a line: name, mode (text or prepared), the statement in base64, then its
-// parameters, each a letter (s text, i integer, f float, d decimal, t time, b bytes, n NULL), a colon and base64. It answers with one JSON object a line: name,
+// A missing client fails the tests. A client reads one statement a line: name, mode (text, prepared or cursor), the statement in base64, then its
+// parameters, each a letter (s text, i integer, u unsigned integer, f float, d decimal, t time, b bytes, n NULL), a colon and base64. It answers with one JSON object a line: name,
 // mode, and columns and rows, or code, state and message. A cell is text or null; bytes are hexadecimal.
 //
 // Start at statements_test.go for what is asked, compare_test.go for how answers are compared.

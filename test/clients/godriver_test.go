@@ -24,8 +24,13 @@ func TestGoSQLDriverGetsTheEnginesAnswers(t *testing.T) {
 // open connects go-sql-driver.
 func (l *lake) open(t *testing.T) *sql.DB {
 	t.Helper()
+	return l.openAs(t, "root", "")
+}
+
+func (l *lake) openAs(t *testing.T, user, password string) *sql.DB {
+	t.Helper()
 	config := mysql.NewConfig()
-	config.User, config.Net, config.Addr, config.DBName = "root", "tcp", "127.0.0.1:"+l.port, "demo"
+	config.User, config.Passwd, config.Net, config.Addr, config.DBName = user, password, "tcp", "127.0.0.1:"+l.port, "demo"
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		t.Fatal(err)
@@ -39,10 +44,14 @@ func (l *lake) open(t *testing.T) *sql.DB {
 	return db
 }
 
-// runGoDriver sends texts without parameters as COM_QUERY, the others by Prepare.
+// runGoDriver connects as root.
 func runGoDriver(t *testing.T, l *lake, work []request) []answer {
 	t.Helper()
-	db := l.open(t)
+	return goAnswers(l.open(t), work)
+}
+
+// goAnswers sends texts as COM_QUERY, the others by Prepare.
+func goAnswers(db *sql.DB, work []request) []answer {
 	out := make([]answer, len(work))
 	for i, r := range work {
 		var err error
@@ -137,6 +146,8 @@ func (a arg) goValue() (any, error) {
 		return nil, nil
 	case kindInt:
 		return strconv.ParseInt(a.value, 10, 64)
+	case kindUnsigned:
+		return strconv.ParseUint(a.value, 10, 64)
 	case kindFloat:
 		return strconv.ParseFloat(a.value, 64)
 	case kindTime:

@@ -36,9 +36,10 @@ const (
 type lake struct {
 	engine *engine.Engine
 	port   string
+	user   string // who asks the engine itself
 }
 
-func startLake(t *testing.T) *lake {
+func startLake(t *testing.T, users ...server.User) *lake {
 	t.Helper()
 	dir := t.TempDir()
 	if _, err := demo.Generate(context.Background(), demo.Options{Dir: dir, Rows: lakeRows, Dim: lakeDim}); err != nil {
@@ -57,7 +58,7 @@ func startLake(t *testing.T) *lake {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.Start(context.Background(), e, server.Options{})
+	s, err := server.Start(context.Background(), e, server.Options{Users: users})
 	if err != nil {
 		t.Fatal(errors.Join(err, e.Close()))
 	}
@@ -73,7 +74,11 @@ func startLake(t *testing.T) *lake {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &lake{engine: e, port: port}
+	user := "root"
+	if len(users) > 0 {
+		user = users[0].Name
+	}
+	return &lake{engine: e, port: port, user: user}
 }
 
 // answer is what a statement gave, from the engine or from a client. Cells are text, nil for NULL; bytes are hexadecimal.
@@ -93,7 +98,7 @@ type answer struct {
 // ask gives the engine's own answer, without a server.
 func (l *lake) ask(t *testing.T, text string) answer {
 	t.Helper()
-	s := l.engine.NewSession(engine.SessionOptions{User: "root", Address: "localhost", Database: "demo"})
+	s := l.engine.NewSession(engine.SessionOptions{User: l.user, Address: "localhost", Database: "demo"})
 	defer s.Close()
 	res, err := s.Query(context.Background(), text)
 	if err != nil {

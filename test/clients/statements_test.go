@@ -9,13 +9,14 @@ import (
 
 // Kinds of parameters; see doc.go.
 const (
-	kindText    = 's'
-	kindInt     = 'i'
-	kindFloat   = 'f'
-	kindDecimal = 'd'
-	kindTime    = 't'
-	kindBytes   = 'b'
-	kindNull    = 'n'
+	kindText     = 's'
+	kindInt      = 'i'
+	kindUnsigned = 'u'
+	kindFloat    = 'f'
+	kindDecimal  = 'd'
+	kindTime     = 't'
+	kindBytes    = 'b'
+	kindNull     = 'n'
 )
 
 type arg struct {
@@ -187,6 +188,10 @@ func parameterStatements() []statement {
 	return []statement{
 		{name: "integer parameters", sql: "SELECT id, site FROM images WHERE id IN (5, 7, 4000000000) ORDER BY id LIMIT 2", prepared: "SELECT id, site FROM images WHERE id IN (?, ?, ?) ORDER BY id LIMIT 2",
 			args: []arg{{kindInt, "5"}, {kindInt, "7"}, {kindInt, "4000000000"}}, vectorized: true},
+		{name: "unsigned parameter", sql: "SELECT id, u64 FROM fixtures.scalars_v22_7 WHERE u64 >= 13064056694810536062 ORDER BY id", prepared: "SELECT id, u64 FROM fixtures.scalars_v22_7 WHERE u64 >= ? ORDER BY id", args: []arg{{kindUnsigned, "13064056694810536062"}}},
+		{name: "small unsigned parameter", sql: "SELECT id, u64 FROM fixtures.scalars_v22_7 WHERE u64 = 18446744073709551615 OR id = 3", prepared: "SELECT id, u64 FROM fixtures.scalars_v22_7 WHERE u64 = ? OR id = ?", args: []arg{{kindUnsigned, "18446744073709551615"}, {kindUnsigned, "3"}}},
+		{name: "negative parameter", sql: "SELECT id, i8 FROM fixtures.scalars_v22_7 WHERE i8 < -126 ORDER BY id", prepared: "SELECT id, i8 FROM fixtures.scalars_v22_7 WHERE i8 < ? ORDER BY id", args: []arg{{kindInt, "-126"}}},
+		{name: "LIMIT parameters", sql: "SELECT id FROM images ORDER BY id LIMIT 3 OFFSET 5", prepared: "SELECT id FROM images ORDER BY id LIMIT ? OFFSET ?", args: []arg{{kindInt, "3"}, {kindInt, "5"}}},
 		{name: "NULL parameter", sql: "SELECT count(*) FROM images WHERE tenant = NULL OR NULL IS NULL", prepared: "SELECT count(*) FROM images WHERE tenant = ? OR ? IS NULL", args: []arg{{kindNull, ""}, {kindNull, ""}}},
 		{name: "double parameter", sql: "SELECT id FROM fixtures.scalars_v22_7 WHERE f64 > 1000000.5 ORDER BY id", prepared: "SELECT id FROM fixtures.scalars_v22_7 WHERE f64 > ? ORDER BY id", args: []arg{{kindFloat, "1000000.5"}}},
 		{name: "LIKE parameter", sql: "SELECT id, note FROM images WHERE note LIKE '%forklift%' ORDER BY id LIMIT 5", prepared: "SELECT id, note FROM images WHERE note LIKE ? ORDER BY id LIMIT 5", args: []arg{{kindText, "%forklift%"}}},

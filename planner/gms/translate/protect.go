@@ -55,7 +55,7 @@ func tagAggregates(sel *ast.Select, outer map[string]bool) {
 			}
 			text := strings.ToLower(ast.String(n))
 			if outer[text] {
-				arg.Expr = ast.InjectedExpr{Expression: &tagged{level: len(outer)}, Children: ast.Exprs{arg.Expr}}
+				arg.Expr = injected(&tagged{level: len(outer)}, arg.Expr)
 			}
 			own[text] = true
 		}
@@ -64,6 +64,11 @@ func tagAggregates(sel *ast.Select, outer map[string]bool) {
 	for _, s := range inner {
 		tagAggregates(s, own)
 	}
+}
+
+// injected puts an expression of ours into a statement. It needs no privilege of its own.
+func injected(e ast.Injectable, children ...ast.Expr) ast.InjectedExpr {
+	return ast.InjectedExpr{Expression: e, Children: children, Auth: ast.AuthInformation{AuthType: ast.AuthType_IGNORE}}
 }
 
 func isTagged(e ast.Expr) bool {
@@ -117,7 +122,7 @@ func protectNumber(e ast.Expr) ast.Expr {
 	if !ok || v.Type != ast.FloatVal || strings.ContainsAny(string(v.Val), "eE") {
 		return e
 	}
-	return ast.InjectedExpr{Expression: &number{text: string(v.Val)}}
+	return injected(&number{text: string(v.Val)})
 }
 
 // protectStrings marks the upper-case strings inside an aggregate.
@@ -127,7 +132,7 @@ func protectStrings(f *ast.FuncExpr) {
 		if !ok || v.Type != ast.StrVal || strings.ToLower(string(v.Val)) == string(v.Val) {
 			return e
 		}
-		return ast.InjectedExpr{Expression: &cased{text: string(v.Val)}}
+		return injected(&cased{text: string(v.Val)})
 	}
 	_ = ast.Walk(func(n ast.SQLNode) (bool, error) {
 		switch n := n.(type) {
