@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/scalar"
 
 	"github.com/lakesql/lakesql/exec/expr"
@@ -293,15 +294,31 @@ type truthBuilder struct {
 	keys           []uint64 // of one batch
 }
 
-// add takes the rows of a batch with one answer.
-func (t *truthBuilder) add(to *rowset.Builder, addrs *array.Uint64, want func(i int) bool) {
+// addTrue takes the rows whose bit is set and valid (nil = all are).
+func (t *truthBuilder) addTrue(addrs []uint64, bits []byte, offset int, valid []byte, validAt int) {
 	t.keys = t.keys[:0]
-	for i := range addrs.Len() {
-		if want(i) {
-			t.keys = append(t.keys, addrs.Value(i))
+	for i := 0; i < len(addrs); i++ {
+		at := offset + i
+		if at&7 == 0 && bits[at>>3] == 0 { // matches are rare mostly
+			i += 7
+			continue
+		}
+		if bitutil.BitIsSet(bits, at) && (valid == nil || bitutil.BitIsSet(valid, validAt+i)) {
+			t.keys = append(t.keys, addrs[i])
 		}
 	}
-	to.Add(t.keys)
+	t.isTrue.Add(t.keys)
+}
+
+// addNull takes the rows whose bit of validity is not set.
+func (t *truthBuilder) addNull(addrs []uint64, valid []byte, validAt int) {
+	t.keys = t.keys[:0]
+	for i, addr := range addrs {
+		if !bitutil.BitIsSet(valid, validAt+i) {
+			t.keys = append(t.keys, addr)
+		}
+	}
+	t.isNull.Add(t.keys)
 }
 
 // candidateSchema is what a scan of the columns yields before the row addresses. A column that the table lacks has been refused by the scan.
@@ -330,9 +347,12 @@ func (c *CandidateScan) collect(env *Env, prog *expr.Program, b arrow.RecordBatc
 	if !ok {
 		return errs.New(errs.ErrInternal, "scan of %s gave no row addresses", c.Table)
 	}
-	t.add(&t.isTrue, addrs, func(i int) bool { return answer.IsValid(i) && answer.Value(i) })
-	if answer.NullN() > 0 {
-		t.add(&t.isNull, addrs, answer.IsNull)
+	valid, validAt := validity(answer)
+	if bits := answer.Data().Buffers()[1]; bits != nil { // all NULL need no bits
+		t.addTrue(addrs.Uint64Values(), bits.Bytes(), answer.Data().Offset(), valid, validAt)
+	}
+	if valid != nil {
+		t.addNull(addrs.Uint64Values(), valid, validAt)
 	}
 	return t.held.Resize(t.isTrue.SizeBytes() + t.isNull.SizeBytes() + int64(cap(t.keys))*8)
 }

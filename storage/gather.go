@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
 )
 
 // gather returns the rows of an array in the order of rows, which may repeat and skip. The caller releases the result.
@@ -79,7 +80,7 @@ func (g *gatherer) release() {
 }
 
 func (g *gatherer) buffer(size int) *memory.Buffer {
-	b := memory.NewResizableBuffer(g.alloc)
+	b := memory.NewResizableBuffer(mem.Dirty(g.alloc))
 	b.Resize(size)
 	g.made = append(g.made, b)
 	return b

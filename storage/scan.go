@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/storage/rowset"
 	"github.com/lakesql/lakesql/storage/schema"
 )
@@ -404,7 +405,7 @@ func (c *Scan) read(ctx context.Context, p *fragmentPlan, m *morsel) (arrow.Reco
 	}
 	n := m.count()
 	if c.opts.WithRowAddr {
-		cols = append(cols, c.numbers(n, func(i int) uint64 { return uint64(rowset.Addr(m.fragment.id, m.offset(i))) }))
+		cols = append(cols, c.addresses(m))
 	}
 	if c.opts.WithRowID {
 		key, err := m.fragment.keyer(ctx)
@@ -446,11 +447,39 @@ func (c *Scan) readColumns(ctx context.Context, p *fragmentPlan, m *morsel) ([]a
 }
 
 func (c *Scan) numbers(n int, at func(i int) uint64) arrow.Array {
-	b := array.NewUint64Builder(c.opts.Alloc)
-	defer b.Release()
-	b.Reserve(n)
-	for i := range n {
-		b.UnsafeAppend(at(i))
+	buf := memory.NewResizableBuffer(mem.Dirty(c.opts.Alloc))
+	defer buf.Release()
+	buf.Resize(8 * n)
+	out := arrow.Uint64Traits.CastFromBytes(buf.Bytes())
+	for i := range out {
+		out[i] = at(i)
 	}
-	return b.NewArray()
+	return c.uint64s(buf, n)
+}
+
+// addresses are the row addresses of a morsel.
+func (c *Scan) addresses(m *morsel) arrow.Array {
+	n := m.count()
+	buf := memory.NewResizableBuffer(mem.Dirty(c.opts.Alloc))
+	defer buf.Release()
+	buf.Resize(8 * n)
+	out := arrow.Uint64Traits.CastFromBytes(buf.Bytes())
+	first := uint64(rowset.Addr(m.fragment.id, 0))
+	if m.rows == nil {
+		first += m.start
+		for i := range out {
+			out[i] = first + uint64(i)
+		}
+	} else {
+		for i, r := range m.rows {
+			out[i] = first + uint64(r)
+		}
+	}
+	return c.uint64s(buf, n)
+}
+
+func (c *Scan) uint64s(buf *memory.Buffer, n int) arrow.Array {
+	d := array.NewData(arrow.PrimitiveTypes.Uint64, n, []*memory.Buffer{nil, buf}, nil, 0, 0)
+	defer d.Release()
+	return array.NewUint64Data(d)
 }

@@ -185,8 +185,13 @@ type valueSet struct {
 // fewMax is up to how many strings are compared one by one.
 const fewMax = 8
 
-// denseBits is the widest range of integers that is kept as a bitmap.
-const denseBits = 1 << 16
+// Integers are kept as a bitmap where it has at most denseBits bits, or bitsPerWord for each of them and denseBitsMax in all: a bitmap that fits the second
+// cache is faster than hashing.
+const (
+	denseBits    = 1 << 16
+	bitsPerWord  = 1 << 11
+	denseBitsMax = 1 << 22
+)
 
 func newValueSet(v *vector) *valueSet {
 	set := &valueSet{c: v.c}
@@ -262,7 +267,7 @@ func (set *valueSet) build(words []uint64) {
 			hi = w
 		}
 	}
-	if span := hi - lo; span < denseBits && set.c != classFloat {
+	if span := hi - lo; span < max(denseBits, min(uint64(len(words))*bitsPerWord, denseBitsMax)) && set.c != classFloat {
 		set.low, set.dense = lo, make([]uint64, span/64+1)
 		for _, w := range words {
 			set.dense[(w-lo)/64] |= 1 << ((w - lo) % 64)

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
 )
 
 // strWriter collects strings of a result.
@@ -145,14 +146,14 @@ func (s *state) storeFlat(v *vector, t arrow.DataType, n int) (arrow.Array, erro
 }
 
 func copyBuffer(alloc memory.Allocator, b []byte) *memory.Buffer {
-	buf := memory.NewResizableBuffer(alloc)
-	buf.Resize(len(b))
+	buf := newBuffer(alloc, len(b))
 	copy(buf.Bytes(), b)
 	return buf
 }
 
+// newBuffer returns n bytes that hold anything.
 func newBuffer(alloc memory.Allocator, n int) *memory.Buffer {
-	buf := memory.NewResizableBuffer(alloc)
+	buf := memory.NewResizableBuffer(mem.Dirty(alloc))
 	buf.Resize(n)
 	return buf
 }

@@ -11,6 +11,7 @@ const trimBytes = 4 << 10
 type Allocator struct {
 	base   memory.Allocator
 	budget *Budget
+	dirty  *Allocator // the same over the base's used memory
 }
 
 // NewAllocator wraps base (nil = memory.DefaultAllocator).
@@ -18,7 +19,13 @@ func NewAllocator(base memory.Allocator, budget *Budget) *Allocator {
 	if base == nil {
 		base = memory.DefaultAllocator
 	}
-	return &Allocator{base: base, budget: budget}
+	a := &Allocator{base: base, budget: budget}
+	a.dirty = a
+	if used := Dirty(base); used != base {
+		a.dirty = &Allocator{base: used, budget: budget}
+		a.dirty.dirty = a.dirty
+	}
+	return a
 }
 
 // Allocate implements memory.Allocator.

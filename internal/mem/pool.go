@@ -8,9 +8,10 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// Pool is an Arrow allocator that keeps freed buffers for the next ones of about their size, with what was in them: nothing is zeroed. The garbage
-// collector empties it of what was not used between two collections. It is safe for concurrent use.
+// Pool is an Arrow allocator that keeps freed buffers for the next ones of about their size. The garbage collector empties it of what was not used
+// between two collections. It is safe for concurrent use.
 //
+// Arrow's own code expects zeroed memory, so that is what it gives; code that writes all of a buffer anyway takes it as it is through Dirty.
 // Free must get what Allocate or Reallocate returned, whole.
 type Pool struct {
 	classes [poolClasses]sync.Pool // of *byte; class c has buffers of classBytes(c)
@@ -50,23 +51,40 @@ func classBytes(c int) int {
 
 // Allocate implements memory.Allocator.
 func (p *Pool) Allocate(size int) []byte {
+	b, used := p.get(size)
+	if used {
+		clear(b)
+	}
+	return b
+}
+
+// get returns size bytes; used says that they hold anything.
+func (p *Pool) get(size int) (b []byte, used bool) {
 	if size < poolMinBytes || size > poolMaxBytes {
-		return memory.DefaultAllocator.Allocate(size)
+		return memory.DefaultAllocator.Allocate(size), false
 	}
 	c := classOf(size)
 	n := classBytes(c)
 	if first, ok := p.classes[c].Get().(*byte); ok {
-		return unsafe.Slice(first, n)[:size]
+		return unsafe.Slice(first, n)[:size], true
 	}
-	return make([]byte, n)[:size]
+	return make([]byte, n)[:size], false
 }
 
 // Reallocate implements memory.Allocator.
 func (p *Pool) Reallocate(size int, b []byte) []byte {
+	out := p.reallocate(size, b)
+	if size > len(b) {
+		clear(out[len(b):])
+	}
+	return out
+}
+
+func (p *Pool) reallocate(size int, b []byte) []byte {
 	if size <= cap(b) && size >= cap(b)/2 {
 		return b[:size]
 	}
-	out := p.Allocate(size)
+	out, _ := p.get(size)
 	copy(out, b)
 	p.Free(b)
 	return out
@@ -81,4 +99,26 @@ func (p *Pool) Free(b []byte) {
 	if c := classOf(n); classBytes(c) == n {
 		p.classes[c].Put(unsafe.SliceData(b))
 	}
+}
+
+// dirtyPool is a Pool that zeroes nothing.
+type dirtyPool struct{ *Pool }
+
+func (p dirtyPool) Allocate(size int) []byte {
+	b, _ := p.get(size)
+	return b
+}
+
+func (p dirtyPool) Reallocate(size int, b []byte) []byte { return p.reallocate(size, b) }
+
+// Dirty returns an allocator of the same memory and budget as a whose buffers may hold anything, for callers that write every byte that is read. Where a
+// keeps no used memory, it is a.
+func Dirty(a memory.Allocator) memory.Allocator {
+	switch a := a.(type) {
+	case *Pool:
+		return dirtyPool{a}
+	case *Allocator:
+		return a.dirty
+	}
+	return a
 }

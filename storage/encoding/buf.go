@@ -6,9 +6,11 @@ import (
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/lakesql/lakesql/internal/mem"
 )
 
-// buf is a growing byte buffer from an Arrow allocator.
+// buf is a growing byte buffer from an Arrow allocator. What was not written holds anything.
 type buf struct {
 	mem memory.Allocator
 	buf *memory.Buffer
@@ -19,7 +21,7 @@ type buf struct {
 func (b *buf) reserve(n int) {
 	need := b.n + n
 	if b.buf == nil {
-		b.buf = memory.NewResizableBuffer(b.mem)
+		b.buf = memory.NewResizableBuffer(mem.Dirty(b.mem))
 		b.buf.Reserve(need)
 		return
 	}
