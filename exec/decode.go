@@ -106,7 +106,7 @@ func (c planCodec) decodeScan(j scanJSON) (Plan, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	s := &Scan{Table: j.Table, Out: arrow.NewSchema(fields, nil), Spec: ScanSpec{Columns: j.Columns, Names: j.Names, Candidates: cand, Filter: filter, RowAddr: j.RowAddr}}
+	s := &Scan{Table: j.Table, Out: arrow.NewSchema(fields, nil), Spec: ScanSpec{Columns: j.Columns, Names: j.Names, Candidates: cand, Filter: filter, Reason: j.Reason, RowAddr: j.RowAddr}}
 	width := len(j.Columns)
 	if j.RowAddr {
 		width++

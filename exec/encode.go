@@ -119,6 +119,7 @@ type (
 		Names      []string       `json:"names"`
 		Candidates *candidateJSON `json:"candidates,omitempty"`
 		Filter     []byte         `json:"filter,omitempty"`
+		Reason     string         `json:"reason,omitempty"`
 		RowAddr    bool           `json:"row_addr,omitempty"`
 		Out        []EncodedField `json:"out"`
 	}
@@ -191,7 +192,7 @@ func (c planCodec) node(p Plan) (string, any, error) { //nolint:funlen // a flat
 	switch p := p.(type) {
 	case *Scan:
 		cand, err := c.candidate(p.Spec.Candidates)
-		n := scanJSON{Table: p.Table, Columns: p.Spec.Columns, Names: p.Spec.Names, Candidates: cand, Filter: e.optional(p.Spec.Filter), RowAddr: p.Spec.RowAddr, Out: e.fields(p.Out.Fields())}
+		n := scanJSON{Table: p.Table, Columns: p.Spec.Columns, Names: p.Spec.Names, Candidates: cand, Filter: e.optional(p.Spec.Filter), Reason: p.Spec.Reason, RowAddr: p.Spec.RowAddr, Out: e.fields(p.Out.Fields())}
 		return "scan", n, errors.Join(err, e.err)
 	case *Filter:
 		return "filter", filterJSON{e.one(p.Cond)}, e.err

@@ -38,7 +38,7 @@ func everyPlan(t testing.TB) map[string]Plan {
 		&CandidateNot{Input: recheck},
 		&KeyMask{Table: ref, Column: "id", Keys: all, Index: "i", Kind: index.KindBTree},
 	}}
-	scan := must(NewScan(table, ScanSpec{Columns: []string{"id", "g"}, Candidates: candidates, Filter: cond}))(t)
+	scan := must(NewScan(table, ScanSpec{Columns: []string{"id", "g"}, Candidates: candidates, Filter: cond, Reason: "no usable index"}))(t)
 	g, s := col(all, "group"), col(all, "s")
 	aggs := []AggSpec{agg(AggCountStar), agg(AggSum, g), distinctAgg(AggCount, s, g), {Func: AggSum, Args: []expr.Expr{g}, Name: "x", Type: arrow.PrimitiveTypes.Float64}}
 	join := JoinSpec{Kind: JoinFull, Left: all, Right: scan, LeftKeys: []expr.Expr{g}, RightKeys: []expr.Expr{col(scan, "g")}, NullSafe: []bool{true},

@@ -21,6 +21,7 @@ type ScanSpec struct {
 	Names      []string      // of the output; nil = Columns
 	Candidates CandidatePlan // nil = every live row. Only for tables that are Addressable.
 	Filter     expr.Expr     // over the output columns, evaluated right after reading; nil = none
+	Reason     string        // why Filter is not answered by an index, for EXPLAIN; "" where that is plain
 	RowAddr    bool          // also output "_rowaddr" (uint64) as the last column. Only for tables that are Addressable.
 }
 
@@ -79,6 +80,9 @@ func (p *Scan) Describe() Description {
 	d := Description{Name: "Scan", Props: []Prop{{"table", p.Table.String()}, {"columns", "[" + strings.Join(p.Spec.Columns, ", ") + "]"}}}
 	if p.Spec.Filter != nil {
 		d.Props = append(d.Props, Prop{"filter", p.Spec.Filter.String()})
+	}
+	if p.Spec.Reason != "" {
+		d.Props = append(d.Props, Prop{"no_index", p.Spec.Reason})
 	}
 	if p.Spec.RowAddr {
 		d.Props = append(d.Props, Prop{"row_addr", "yes"})

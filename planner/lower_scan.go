@@ -78,6 +78,8 @@ func (c *Context) lowerScan(n *logical.Scan) (lowered, error) {
 		}
 		if byCandidates = indexed || c.filterFirst(n); byCandidates {
 			spec.Candidates = plan
+		} else if scan, ok := plan.(*exec.CandidateScan); ok {
+			spec.Reason = scan.Reason
 		}
 	}
 	var cols []logical.Column

@@ -252,7 +252,7 @@ func (b *candidateBuilder) scanFor(e expr.Expr) (*exec.CandidateScan, error) {
 	return &exec.CandidateScan{Table: b.scan.Table.Ref(), Columns: columns, Expr: bound, Reason: b.whyNoIndex(e)}, nil
 }
 
-// whyNoIndex explains, for label predicates, why they are answered by reading.
+// whyNoIndex explains, for the first label predicate in e, why it is answered by reading.
 func (b *candidateBuilder) whyNoIndex(e expr.Expr) string {
 	call, ok := e.(*expr.Call)
 	if !ok {
@@ -260,6 +260,13 @@ func (b *candidateBuilder) whyNoIndex(e expr.Expr) string {
 	}
 	switch call.Func {
 	case "array_has", "array_has_any", "array_has_all":
+	case "and", "or", "not":
+		for _, part := range call.Args {
+			if why := b.whyNoIndex(part); why != "" {
+				return why
+			}
+		}
+		return ""
 	default:
 		return ""
 	}

@@ -241,3 +241,48 @@ func TestLongLists(t *testing.T) {
 		})
 	}
 }
+
+// TestFilesThatVanish takes a table's files away, one after the other, under an engine that has it open.
+func TestFilesThatVanish(t *testing.T) {
+	dir := t.TempDir()
+	lakes.Build(t, dir, lakes.Half, labelTable, integers)
+	for _, folder := range []string{"_indices", "data", ""} {
+		lake := lakes.Open(t, dir, engine.Config{}).Serve(t, server.Options{})
+		if err := os.RemoveAll(filepath.Join(dir, "l.lance", folder)); err != nil {
+			t.Fatal(err)
+		}
+		for _, door := range wire(lake) {
+			got, err := door.Ask(context.Background(), "SELECT id, labels, cat FROM l WHERE array_has(labels, 'foo')")
+			if err == nil && len(got) != 3 || err != nil && number(err) == 0 {
+				t.Errorf("without %q (%s): %v, %v", folder, door.Name, got, err)
+			}
+			if err == nil && folder != "_indices" {
+				t.Errorf("without %q (%s): an answer", folder, door.Name)
+			}
+			if got, err := door.Ask(context.Background(), "SELECT COUNT(*) FROM ints"); err != nil || got[0] != "5" {
+				t.Errorf("the other table without %q (%s): %v, %v", folder, door.Name, got, err)
+			}
+		}
+	}
+}
+
+// TestNaNInBlobs sends NaN and infinity as bytes: there is no text for them.
+func TestNaNInBlobs(t *testing.T) {
+	lake := smallLake(t, engine.Config{})
+	for name, blob := range map[string][]byte{"NaN": {0, 0, 192, 127, 0, 0, 128, 63}, "infinity": {0, 0, 128, 127, 0, 0, 128, 63}, "three bytes": {0, 0, 192}} {
+		for _, door := range lake.Doors() {
+			for _, ann := range []string{"off", "force"} {
+				if _, err := door.Ask(context.Background(), "SET ann = '"+ann+"'"); err != nil {
+					t.Fatal(err)
+				}
+				got, err := door.Ask(context.Background(), "SELECT id, l2_distance(vec, ?) AS x FROM v ORDER BY x, id LIMIT 3", blob)
+				if err == nil && (name == "three bytes" || len(got) != 3) {
+					t.Errorf("%s (%s, ann %s): %q", name, door.Name, ann, got)
+				}
+				if err != nil && strings.Contains(err.Error(), "internal") {
+					t.Errorf("%s (%s, ann %s): %v", name, door.Name, ann, err)
+				}
+			}
+		}
+	}
+}
