@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -74,5 +75,28 @@ func (s *Snapshot) OpenIndexFile(ctx context.Context, info IndexInfo, name strin
 	if err != nil {
 		return nil, s.missing(err, "file "+name+" of index "+info.Name)
 	}
-	return f, nil
+	return &indexFile{File: f, snapshot: s, what: "file " + name + " of index " + info.Name}, nil
+}
+
+// indexFile is a file whose reads may come long after it was opened, when it may be gone (I6).
+type indexFile struct {
+	object.File
+	snapshot *Snapshot
+	what     string
+}
+
+func (f *indexFile) Read(ctx context.Context, r object.Range) ([]byte, error) {
+	b, err := f.File.Read(ctx, r)
+	if errors.Is(err, errs.ErrNotFound) {
+		err = f.snapshot.missing(err, f.what)
+	}
+	return b, err
+}
+
+func (f *indexFile) ReadMany(ctx context.Context, rs []object.Range) ([][]byte, error) {
+	bs, err := f.File.ReadMany(ctx, rs)
+	if errors.Is(err, errs.ErrNotFound) {
+		err = f.snapshot.missing(err, f.what)
+	}
+	return bs, err
 }

@@ -58,7 +58,7 @@ func (s *Snapshot) VectorBlocks(ctx context.Context, column string, fragment uin
 		}
 		blocks, err := r.FixedBlocks(ctx, p.column, 0, r.Rows())
 		if err != nil {
-			return nil, fmt.Errorf("fragment %d: %w", fragment, err)
+			return nil, s.missing(err, fmt.Sprintf("data file %s of fragment %d", f.pb.GetFiles()[p.file].GetPath(), fragment))
 		}
 		out = append(out, blocks...)
 	}
