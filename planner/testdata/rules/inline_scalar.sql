@@ -53,11 +53,10 @@ Project: columns=[id]
 explain
 SELECT id FROM lake.vec_ivf_flat_l2 ORDER BY l2_distance(v, (SELECT v FROM lake.vec_ivf_flat_l2 WHERE id = 5)) LIMIT 3
 ----
-Project: columns=[id]
-└─ TopN: keys=[distance NULLS LAST], k=3
-   └─ Project: columns=[id, sqrt(CAST(_distance AS float64)) AS distance]
-      └─ LateFetch: table=lake.vec_ivf_flat_l2, columns=[id], why=late reads about 9 bytes, early 27
-         └─ VectorSearch: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=3, method=exact, why=167232 bytes of vectors are below ann_exact_bytes
+Limit: k=3
+└─ Project: columns=[id]
+   └─ LateFetch: table=lake.vec_ivf_flat_l2, columns=[id], why=late reads about 9 bytes, early 27
+      └─ VectorSearch: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=3, method=exact, why=167232 bytes of vectors are below ann_exact_bytes
 
 rows ordered
 SELECT id FROM lake.vec_ivf_flat_l2 ORDER BY l2_distance(v, (SELECT v FROM lake.vec_ivf_flat_l2 WHERE id = 5)) LIMIT 1

@@ -71,11 +71,10 @@ Project: columns=[s]
 explain
 SELECT id, wide FROM lake.vec_ivf_flat_l2 ORDER BY l2_distance(v, '{q}') LIMIT 5
 ----
-Project: columns=[id, wide]
-└─ TopN: keys=[distance NULLS LAST], k=5
-   └─ Project: columns=[id, wide, sqrt(CAST(_distance AS float64)) AS distance]
-      └─ LateFetch: table=lake.vec_ivf_flat_l2, columns=[id wide], why=late reads about 195 bytes, early 585
-         └─ VectorSearch: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=5, method=exact, why=167232 bytes of vectors are below ann_exact_bytes
+Limit: k=5
+└─ Project: columns=[id, wide]
+   └─ LateFetch: table=lake.vec_ivf_flat_l2, columns=[id wide], why=late reads about 195 bytes, early 585
+      └─ VectorSearch: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=5, method=exact, why=167232 bytes of vectors are below ann_exact_bytes
 
 
 set
@@ -96,10 +95,9 @@ Project: columns=[id, wide]
 explain
 SELECT id, wide FROM lake.vec_ivf_flat_l2 ORDER BY l2_distance(v, '{q}') LIMIT 5
 ----
-Project: columns=[id, wide]
-└─ TopN: keys=[distance NULLS LAST], k=5
-   └─ Project: columns=[id, wide, sqrt(CAST(_distance AS float64)) AS distance]
-      └─ VectorSearch: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=5, method=exact, why=167232 bytes of vectors are below ann_exact_bytes, early=[id wide]
+Limit: k=5
+└─ Project: columns=[id, wide]
+   └─ VectorSearch: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=5, method=exact, why=167232 bytes of vectors are below ann_exact_bytes, early=[id wide]
 
 
 set

@@ -94,12 +94,11 @@ CountRows: table=lake.vec_ivf_flat_l2
 explain
 SELECT id FROM lake.vec_ivf_flat_l2 WHERE array_has(labels, 'ai') ORDER BY l2_distance(v, '{q}') LIMIT 3
 ----
-Project: columns=[id]
-└─ TopN: keys=[distance NULLS LAST], k=3
-   └─ Project: columns=[id, sqrt(CAST(_distance AS float64)) AS distance]
-      └─ LateFetch: table=lake.vec_ivf_flat_l2, columns=[id], why=late reads about 9 bytes, early 27
-         └─ VectorSearch: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=3, method=exact, why=167232 bytes of vectors are below ann_exact_bytes
-            └─ LabelIndexLookup: table=lake.vec_ivf_flat_l2, index=labels_idx, kind=LABEL_LIST, predicate=labels HAS ai
+Limit: k=3
+└─ Project: columns=[id]
+   └─ LateFetch: table=lake.vec_ivf_flat_l2, columns=[id], why=late reads about 9 bytes, early 27
+      └─ VectorSearch: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=3, method=exact, why=167232 bytes of vectors are below ann_exact_bytes
+         └─ LabelIndexLookup: table=lake.vec_ivf_flat_l2, index=labels_idx, kind=LABEL_LIST, predicate=labels HAS ai
 
 
 set

@@ -7,7 +7,7 @@ Project: columns=[id]
    └─ Scan: table=lake.vec_ivf_flat_l2, columns=[id, v, labels, tenant, ts, wide]
 =>
 Project: columns=[id]
-└─ TopN: keys=[distance NULLS LAST], k=3
+└─ Limit: k=3
    └─ Project: columns=[id, v, labels, tenant, ts, wide, sqrt(CAST(_distance AS float64)) AS distance]
       └─ Search: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=3, method=exact (167232 bytes of vectors are below ann_exact_bytes), columns=[id, v, labels, tenant, ts, wide]
 
@@ -35,7 +35,7 @@ Project: columns=[id]
    └─ Scan: table=lake.vec_ivf_flat_l2, columns=[id, v, labels, tenant, ts, wide], filter=(tenant = 't1') AND array_has(labels, 'ai')
 =>
 Project: columns=[id]
-└─ TopN: keys=[distance NULLS LAST], k=3
+└─ Limit: k=3
    └─ Project: columns=[id, v, labels, tenant, ts, wide, sqrt(CAST(_distance AS float64)) AS distance]
       └─ Search: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=3, method=exact (167232 bytes of vectors are below ann_exact_bytes), columns=[id, v, labels, tenant, ts, wide], candidates=(tenant = 't1') AND array_has(labels, 'ai')
 
@@ -48,7 +48,7 @@ Project: columns=[id]
    └─ Scan: table=lake.vec_ivf_flat_l2, columns=[id, v, labels, tenant, ts, wide]
 =>
 Project: columns=[id]
-└─ TopN: keys=[distance DESC], k=3
+└─ Limit: k=3
    └─ Project: columns=[id, v, labels, tenant, ts, wide, (1 - CAST(_distance AS float64)) AS distance]
       └─ Search: table=lake.vec_ivf_flat_l2, column=v, metric=cosine, k=3, method=exact (index v_idx is for l2, not cosine), columns=[id, v, labels, tenant, ts, wide]
 
@@ -208,7 +208,7 @@ Project: columns=[z, COUNT(1) AS count(*)]
 └─ Aggregate: keys=[z], aggregates=[count(*)]
    └─ Join: kind=inner, on=(id = id)
       ├─ Project: columns=[id]
-      │  └─ TopN: keys=[distance NULLS LAST], k=100
+      │  └─ Limit: k=100
       │     └─ Project: columns=[id, v, labels, tenant, ts, wide, sqrt(CAST(_distance AS float64)) AS distance]
       │        └─ Search: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=100, method=exact (167232 bytes of vectors are below ann_exact_bytes), columns=[id, v, labels, tenant, ts, wide]
       └─ Scan: table=mem.c, columns=[id, z]
@@ -228,7 +228,7 @@ Project: columns=[id]
    └─ Scan: table=lake.vec_ivf_flat_l2, columns=[id, v, labels, tenant, ts, wide]
 =>
 Project: columns=[id]
-└─ TopN: keys=[distance NULLS LAST], k=3
+└─ Limit: k=3
    └─ Project: columns=[id, v, labels, tenant, ts, wide, sqrt(CAST(_distance AS float64)) AS distance]
       └─ Search: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=3, method=IVF_FLAT index v_idx (ann = force), columns=[id, v, labels, tenant, ts, wide]
 
@@ -241,6 +241,6 @@ Project: columns=[id]
    └─ Scan: table=lake.vec_ivf_flat_l2, columns=[id, v, labels, tenant, ts, wide]
 =>
 Project: columns=[id]
-└─ TopN: keys=[distance NULLS LAST], k=3
+└─ Limit: k=3
    └─ Project: columns=[id, v, labels, tenant, ts, wide, CAST(_distance AS float64) AS distance]
       └─ Search: table=lake.vec_ivf_flat_l2, column=v, metric=cosine, k=3, method=exact (index v_idx is for l2, not cosine), columns=[id, v, labels, tenant, ts, wide]
