@@ -49,13 +49,13 @@ type request struct {
 
 // function describes a name that NewCall knows.
 type function struct {
-	name    string
-	as      string // canonical name, "" = name
-	min     int
-	max     int // -1 = any number
+	name string
+	as   string // canonical name, "" = name
+	min  int
+	max  int // -1 = any number
 	// volatile says that the function gives a new value for every row.
 	volatile bool
-	resolve func(r *request) (impl, error)
+	resolve  func(r *request) (impl, error)
 }
 
 // The list of functions by name, made once and never changed. It cannot be a package variable's initial value: functions call NewCall.
