@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/arrow/scalar"
 
 	"github.com/lakesql/lakesql/exec/expr"
@@ -382,9 +383,13 @@ func (c *KeyMask) Candidates(ctx context.Context, env *Env, among *rowset.Set) (
 	if err != nil {
 		return none, err
 	}
-	defer keys.Release()
 	if keys.Len() == 0 {
 		return none, nil
+	}
+	held := env.Budget.Reserve()
+	defer held.Free()
+	if err := held.Grow(int64(keys.Data().SizeInBytes())); err != nil { //nolint:gosec // a size
+		return none, err
 	}
 	column := &expr.Column{ID: 0, Name: c.Column, T: keys.DataType()}
 	in, err := expr.NewCall("in", column, &expr.Literal{Value: scalar.NewListScalar(keys)})
@@ -399,7 +404,7 @@ func (c *KeyMask) Candidates(ctx context.Context, env *Env, among *rowset.Set) (
 	return lookup.Candidates(ctx, env, among)
 }
 
-// collectKeys runs the sub-plan and returns its distinct keys without NULL.
+// collectKeys runs the sub-plan and returns its keys without NULL. They become a constant, which nobody releases: the garbage collector owns them.
 func (c *KeyMask) collectKeys(ctx context.Context, env *Env) (arrow.Array, error) {
 	batches, err := Collect(ctx, env, c.Keys)
 	if err != nil {
@@ -412,7 +417,7 @@ func (c *KeyMask) collectKeys(ctx context.Context, env *Env) (arrow.Array, error
 	}
 	t := c.Keys.Schema().Field(0).Type
 	if len(parts) == 0 {
-		return array.MakeArrayOfNull(env.Alloc, t, 0), nil
+		return array.MakeArrayOfNull(memory.DefaultAllocator, t, 0), nil
 	}
 	all, err := array.Concatenate(parts, env.Alloc)
 	if err != nil {
@@ -425,7 +430,7 @@ func (c *KeyMask) collectKeys(ctx context.Context, env *Env) (arrow.Array, error
 			idx = append(idx, int32(i))
 		}
 	}
-	return expr.TakeArray(env.Alloc, all, idx)
+	return expr.TakeArray(memory.DefaultAllocator, all, idx)
 }
 
 // readBatches hands each batch to use, which must not keep it, and closes r.
