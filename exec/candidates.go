@@ -340,13 +340,17 @@ func (c *CandidateScan) collect(env *Env, prog *expr.Program, b arrow.RecordBatc
 		return err
 	}
 	defer v.Release()
-	answer, ok := v.(*array.Boolean)
-	if !ok {
-		return errs.New(errs.ErrInternal, "filter %s gave %s, not a boolean", c.Expr, v.DataType())
-	}
 	addrs, ok := b.Column(int(b.NumCols()) - 1).(*array.Uint64)
 	if !ok {
 		return errs.New(errs.ErrInternal, "scan of %s gave no row addresses", c.Table)
+	}
+	if v.DataType().ID() == arrow.NULL { // a constant NULL among conditions that indices answer
+		t.isNull.Add(addrs.Uint64Values())
+		return t.held.Resize(t.isTrue.SizeBytes() + t.isNull.SizeBytes())
+	}
+	answer, ok := v.(*array.Boolean)
+	if !ok {
+		return errs.New(errs.ErrInternal, "filter %s gave %s, not a boolean", c.Expr, v.DataType())
 	}
 	valid, validAt := validity(answer)
 	if bits := answer.Data().Buffers()[1]; bits != nil { // all NULL need no bits

@@ -126,6 +126,8 @@ var labelConditions = []condition{
 	{"13 XOR", "l", "array_has(labels,'foo') XOR array_has(labels,'bar')", nil, ids(1, 2, 6), ids(3)},
 	{"with a nullable column", "l", "array_has(labels,'foo') AND cat = 'a' AND night = 1", nil, ids(2, 7), nil},
 	{"OR with a nullable column", "l", "array_has(labels,'bar') OR night = 0", nil, ids(1, 3, 5, 6, 7), nil},
+	{"OR with a constant NULL", "l", "array_has(labels,'foo') OR NULL", nil, ids(1, 2, 7), ids(3, 4, 5, 6)},
+	{"AND with a constant NULL", "l", "NOT array_has(labels,'foo') AND NULL", nil, nil, ids(3, 4, 5, 6)},
 	{"JSON's words", "l", "JSON_CONTAINS(labels, '[\"foo\",\"bar\"]')", nil, ids(7), ids(3)},
 }
 
