@@ -69,6 +69,7 @@ type Engine struct {
 	provider *provider.Provider
 	sqle     *sqle.Engine
 	budget   *mem.Budget
+	pool     *mem.Pool // of all statements' batches
 	sessions atomic.Uint32
 }
 
@@ -85,7 +86,7 @@ func Open(_ context.Context, config Config) (*Engine, error) {
 	}
 	a := analyzer.NewBuilder(p).Build()
 	translate.Install(a)
-	e := &Engine{config: config, provider: p, budget: mem.NewBudget("server", config.MemoryLimitBytes, nil)}
+	e := &Engine{config: config, provider: p, budget: mem.NewBudget("server", config.MemoryLimitBytes, nil), pool: mem.NewPool()}
 	a.ExecBuilder = rowexec.NewOverrideBuilder(&explainer{})
 	a.Catalog.StatsProvider = provider.Statistics{}
 	e.sqle = sqle.New(a, &sqle.Config{})

@@ -109,7 +109,7 @@ func (e *Engine) request(ctx *sql.Context, rewritten *dialect.Result, values pro
 		limit = values.MemoryLimitBytes
 	}
 	budget := mem.NewBudget("query", limit, e.budget)
-	alloc := mem.NewAllocator(nil, budget)
+	alloc := mem.NewAllocator(e.pool, budget)
 	st := provider.NewStatement(location)
 	env := exec.Env{
 		Alloc: alloc, Budget: budget, BatchRows: e.config.BatchRows, Workers: e.config.Workers, Tables: st,

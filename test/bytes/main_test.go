@@ -133,7 +133,7 @@ func readRows(t *testing.T, res *engine.Result) []string {
 			for c := range cells {
 				cells[c] = b.Column(c).ValueStr(i)
 			}
-			out = append(out, strings.Join(cells, "\t"))
+			out = append(out, strings.Clone(strings.Join(cells, "\t"))) // the batch gives its memory back
 		}
 		b.Release()
 	}

@@ -218,7 +218,7 @@ func AskSession(ctx context.Context, s *engine.Session, text string, args ...any
 			for c := range cells {
 				cells[c] = cell(batch.Column(c), i)
 			}
-			out = append(out, strings.Join(cells, "\t"))
+			out = append(out, strings.Clone(strings.Join(cells, "\t"))) // the batch gives its memory back
 		}
 		batch.Release()
 	}
