@@ -111,4 +111,4 @@ explain
 SELECT wide FROM lake.vec_ivf_flat_l2 WHERE array_has(labels, 'ai')
 ----
 Project: columns=[wide]
-└─ Scan: table=lake.vec_ivf_flat_l2, columns=[labels, wide], filter=array_has(labels, 'ai')
+└─ Scan: table=lake.vec_ivf_flat_l2, columns=[labels, wide], filter=array_has(labels, 'ai'), no_index=prefilter = scan, or a table without indices
