@@ -8,9 +8,12 @@ LDFLAGS    := -s -w -X main.version=$(VERSION)
 PKGS       := ./...
 FUZZTIME   ?= 5s
 
-.PHONY: build demo test lint test-shared test-race fuzz interop clients bench soak clean
+.PHONY: build release demo test lint test-shared test-race fuzz interop clients bench soak clean
 
 build: ## the static binary
+	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/lakesql
+
+release: ## the same without this machine's paths in it
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/lakesql
 
 demo: build ## make the demo lake, print statements to try, serve it
