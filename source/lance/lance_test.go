@@ -285,7 +285,9 @@ func (f *fakeSegment) Nearest(_ context.Context, q index.NearestQuery) ([]index.
 			out = append(out, e)
 		}
 	}
-	slices.SortFunc(out, func(a, b index.Hit) int { return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Key, b.Key)) })
+	slices.SortFunc(out, func(a, b index.Hit) int {
+		return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Key, b.Key))
+	})
 	return out[:min(q.K, len(out))], nil
 }
 
