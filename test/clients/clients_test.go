@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
@@ -99,4 +100,13 @@ func TestEveryClientGetsTheEnginesAnswers(t *testing.T) {
 	for _, c := range allClients() {
 		t.Run(c.name, func(t *testing.T) { c.mustAgree(t, l, statements, want) })
 	}
+}
+
+// line is the request as the client scripts read it.
+func (r request) line() string {
+	fields := []string{r.name, r.mode, base64.StdEncoding.EncodeToString([]byte(r.sql))}
+	for _, a := range r.args {
+		fields = append(fields, string(a.kind)+":"+base64.StdEncoding.EncodeToString([]byte(a.value)))
+	}
+	return strings.Join(fields, "\t") + "\n"
 }

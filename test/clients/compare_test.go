@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,14 +31,6 @@ type client struct {
 type request struct {
 	name, mode, sql string
 	args            []arg
-}
-
-func (r request) line() string {
-	fields := []string{r.name, r.mode, base64.StdEncoding.EncodeToString([]byte(r.sql))}
-	for _, a := range r.args {
-		fields = append(fields, string(a.kind)+":"+base64.StdEncoding.EncodeToString([]byte(a.value)))
-	}
-	return strings.Join(fields, "\t") + "\n"
 }
 
 // answers gives the engine's own answers by name.
