@@ -10,6 +10,7 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,7 +148,7 @@ func textRows(env *expr.Env, b arrow.RecordBatch) ([][]*string, error) {
 			if col.IsNull(i) || col.DataType().ID() == arrow.NULL || unreal(b.Column(c), i) {
 				continue
 			}
-			v := col.ValueStr(i)
+			v := strings.Clone(col.ValueStr(i)) // the batch goes back to the pool
 			switch col := col.(type) {
 			case *array.Binary:
 				v = hex.EncodeToString(col.Value(i))

@@ -234,7 +234,7 @@ func cell(a arrow.Array, i int) string {
 	case *array.Null:
 		return Null
 	case *array.String:
-		return a.Value(i)
+		return strings.Clone(a.Value(i)) // the batch goes back to the pool
 	case *array.Binary:
 		return string(a.Value(i))
 	case *array.Boolean:
@@ -247,7 +247,7 @@ func cell(a arrow.Array, i int) string {
 	case *array.Decimal256:
 		return fixed(a.Value(i).BigInt(), a.DataType().(*arrow.Decimal256Type).Scale) //nolint:errcheck // the array's own type
 	}
-	return a.ValueStr(i)
+	return strings.Clone(a.ValueStr(i))
 }
 
 // fixed prints a decimal with all digits of its scale.
