@@ -62,7 +62,35 @@ func (b *joinBuild) run(ctx context.Context, wanted []joinColumn) error {
 	if b.spec.needsCodes() {
 		b.codes, err = newKeyCodes(b)
 	}
+	settleNulls(b.cols)
+	settleNulls(b.keys)
+	for _, c := range b.coded {
+		if c != nil {
+			settleNulls([]arrow.Array{c.values})
+		}
+	}
 	return err
+}
+
+// settleNulls counts the NULLs of arrays that several workers will read: the count is made late and kept in the array.
+func settleNulls(arrays []arrow.Array) {
+	for _, a := range arrays {
+		if a != nil {
+			settleData(a.Data())
+		}
+	}
+}
+
+func settleData(d arrow.ArrayData) {
+	a := array.MakeFromData(d)
+	a.NullN()
+	a.Release()
+	for _, c := range d.Children() {
+		settleData(c)
+	}
+	if d.DataType().ID() == arrow.DICTIONARY {
+		settleData(d.Dictionary())
+	}
 }
 
 // gather collects the side on all workers.

@@ -97,11 +97,14 @@ func (m *memTable) Scan(_ context.Context, req ScanRequest) (TableScan, error) {
 }
 
 type memScan struct {
+	mu    sync.Mutex
 	ops   []Operator
 	batch arrow.RecordBatch
 }
 
 func (s *memScan) Reader() BatchReader {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	r := s.ops[0]
 	s.ops = s.ops[1:]
 	return r
