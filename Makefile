@@ -34,8 +34,8 @@ lint: ## formatting, vet, staticcheck, the import table
 test-shared: ## tests over the folder "shared" beside the repository
 	$(GO) test -count=1 -tags shared -run 'Shared' $(PKGS)
 
-test-race: ## needs a C compiler; leaves out what only calls cloud clients, and test/memory, whose bounds the detector breaks
-	CGO_ENABLED=1 $(GO) test -race -count=1 -short $$($(GO) list $(PKGS) | grep -v -e /cmd/ -e /object/cloud -e /storage/pb/ -e /internal/lint -e /test/memory)
+test-race: ## needs a C compiler; leaves out what only calls cloud clients, and the suites whose bounds of time and memory the detector breaks
+	CGO_ENABLED=1 $(GO) test -race -count=1 -short $$($(GO) list $(PKGS) | grep -v -e /cmd/ -e /object/cloud -e /storage/pb/ -e /internal/lint -e /test/memory -e /test/sql -e /test/lakes)
 
 fuzz: ## every fuzz target for FUZZTIME
 	@set -e; for pkg in $$($(GO) list $(PKGS)); do \
