@@ -60,7 +60,7 @@ func TestErrorsHaveMySQLCodes(t *testing.T) {
 		{"sums that would be inexact are refused", "SELECT GROUP_CONCAT(k), SUM(n) FROM nums", 1235},
 		{"a window over a group is refused", "SELECT cat, SUM(COUNT(*)) OVER () FROM v GROUP BY cat", 1235},
 		{"a running sum without a frame is refused", "SELECT COUNT(*) OVER (ORDER BY cat) FROM v", 1235},
-		{"writing files", "SELECT 1 INTO OUTFILE '/tmp/lakesql-test'", 1105},
+		{"writing files", "SELECT 1 INTO OUTFILE 'lakesql-test'", 1105},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := failure(s, c.text)

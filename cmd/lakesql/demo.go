@@ -30,7 +30,7 @@ func demoCommand() *cobra.Command {
 		Long: `demo makes the tables images (labels, embeddings, trajectories), orders and shipments with their indices in a folder, prints five statements to try, and
 serves the lake. A folder that has the lake already is served as it is.`,
 		Example: `  lakesql demo
-  lakesql demo --dir /tmp/parcels --rows 1000000 --no-serve`,
+  lakesql demo --dir ./parcels --rows 1000000 --no-serve`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, f) },
 	}
