@@ -159,7 +159,7 @@ func (r *Result) Close() error {
 		err = r.Operator.Close()
 	}
 	if r.iter != nil {
-		err = errors.Join(err, r.iter.Close(r.ctx))
+		err = errors.Join(err, r.iter.Close(r.ctx), provider.EndStatement(r.ctx))
 	}
 	if r.cancel != nil {
 		r.cancel()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -40,6 +41,9 @@ func (e *Engine) Run(ctx *sql.Context, call Call) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := refuseWrite(ctx, rewritten); err != nil {
+		return nil, err
+	}
 	if rewritten.Own != nil {
 		return e.runOwn(ctx, call, rewritten.Own)
 	}
@@ -55,7 +59,12 @@ func (e *Engine) Run(ctx *sql.Context, call Call) (*Result, error) {
 	if values.MaxExecutionMillis > 0 && isRead(rewritten.Text) {
 		inner, cancel = context.WithTimeout(ctx.Context, time.Duration(values.MaxExecutionMillis)*time.Millisecond)
 	}
-	req := e.request(ctx, rewritten, values, location)
+	st, err := provider.NewStatementOf(ctx, location)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	req := e.request(ctx, rewritten, values, st)
 	ctx = ctx.WithContext(translate.WithRequest(inner, req))
 	res := &Result{ctx: ctx, cancel: cancel, request: req}
 	err = spawn.Guard(func() error { return e.start(ctx, text, call, res) })
@@ -65,6 +74,9 @@ func (e *Engine) Run(ctx *sql.Context, call Call) (*Result, error) {
 		}
 		cancel()
 		req.Env.Budget.Close()
+		if end := provider.EndStatement(ctx); end != nil {
+			err = errors.Join(err, end)
+		}
 		return nil, err
 	}
 	return res, nil
@@ -85,7 +97,11 @@ func (e *Engine) Prepare(ctx *sql.Context, text string, parsed ast.Statement) ([
 	if err != nil {
 		return nil, err
 	}
-	ctx = ctx.WithContext(translate.WithRequest(ctx.Context, &translate.Request{Statement: provider.NewStatement(location), Rewritten: rewritten}))
+	st, err := provider.NewStatementOf(ctx, location)
+	if err != nil {
+		return nil, err
+	}
+	ctx = ctx.WithContext(translate.WithRequest(ctx.Context, &translate.Request{Statement: st, Rewritten: rewritten}))
 	var out []ColumnInfo
 	err = spawn.Guard(func() error {
 		var node sql.Node
@@ -103,14 +119,14 @@ func (e *Engine) Prepare(ctx *sql.Context, text string, parsed ast.Statement) ([
 	return out, err
 }
 
-func (e *Engine) request(ctx *sql.Context, rewritten *dialect.Result, values provider.Values, location *time.Location) *translate.Request {
+func (e *Engine) request(ctx *sql.Context, rewritten *dialect.Result, values provider.Values, st *provider.Statement) *translate.Request {
 	limit := e.config.QueryMemoryLimitBytes
 	if values.MemoryLimitBytes > 0 {
 		limit = values.MemoryLimitBytes
 	}
 	budget := mem.NewBudget("query", limit, e.budget)
 	alloc := mem.NewAllocator(e.pool, budget)
-	st := provider.NewStatement(location)
+	location := st.Location()
 	env := exec.Env{
 		Alloc: alloc, Budget: budget, BatchRows: e.config.BatchRows, Workers: e.config.Workers, Tables: st,
 		Expr: expr.Env{Alloc: alloc, Location: location, Now: e.config.Now()},
@@ -136,6 +152,19 @@ func (e *Engine) start(ctx *sql.Context, text string, call Call, res *Result) er
 		return err
 	}
 	return nil
+}
+
+// refuseWrite refuses what changes something in a transaction that is READ ONLY.
+func refuseWrite(ctx *sql.Context, rewritten *dialect.Result) error {
+	session, ok := ctx.Session.(*provider.Session)
+	if !ok || !rewritten.Writes() {
+		return nil
+	}
+	refuses, err := session.RefusesWrites(ctx)
+	if err == nil && refuses {
+		err = sql.ErrReadOnlyTransaction.New()
+	}
+	return err
 }
 
 func (e *Engine) runOwn(ctx *sql.Context, call Call, own dialect.Own) (*Result, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/planner/dialect"
+	"github.com/lakesql/lakesql/planner/gms/provider"
 )
 
 // SessionOptions says who speaks. The zero value is the embedding program itself.
@@ -22,7 +23,7 @@ type SessionOptions struct {
 // Session keeps variables, the current database and warnings between statements. It is used by one goroutine at a time.
 type Session struct {
 	engine *Engine
-	base   *sql.BaseSession
+	base   *provider.Session
 }
 
 // NewSession starts a session.
@@ -30,11 +31,11 @@ func (e *Engine) NewSession(opts SessionOptions) *Session {
 	client := sql.Client{User: opts.User, Address: opts.Address}
 	base := sql.NewBaseSessionWithClientServer("", client, e.sessions.Add(1))
 	base.SetCurrentDatabase(opts.Database)
-	return &Session{engine: e, base: base}
+	return &Session{engine: e, base: e.provider.NewSession(base)}
 }
 
 // Base returns go-mysql-server's session.
-func (s *Session) Base() *sql.BaseSession { return s.base }
+func (s *Session) Base() *sql.BaseSession { return s.base.BaseSession }
 
 // Close forgets what go-mysql-server keeps of the session.
 func (s *Session) Close() { s.engine.sqle.CloseSession(s.base.ID()) }

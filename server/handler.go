@@ -234,6 +234,6 @@ func setStatus(sc *sql.Context, c *mysql.Conn) error {
 		}
 	}
 	set(uint16(mysql.ServerStatusAutocommit), on)
-	set(uint16(mysql.ServerInTransaction), sc.GetTransaction() != nil)
+	set(uint16(mysql.ServerInTransaction), sc.GetTransaction() != nil && (!on || sc.GetIgnoreAutoCommit()))
 	return nil
 }

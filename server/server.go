@@ -103,7 +103,7 @@ func Start(ctx context.Context, e *engine.Engine, opts Options) (*Server, error)
 			return inner, sm, &handler{Handler: h, engine: e, sessions: sm}
 		}},
 	}
-	if s.inner, err = gms.NewServer(config, e.SQLE(), sql.NewContext, newSession, nil); err != nil {
+	if s.inner, err = gms.NewServer(config, e.SQLE(), sql.NewContext, sessions(e), nil); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	ctx, s.cancel = context.WithCancel(ctx)
@@ -112,13 +112,15 @@ func Start(ctx context.Context, e *engine.Engine, opts Options) (*Server, error)
 	return s, nil
 }
 
-// newSession makes the session of a connection that has logged in.
-func newSession(_ context.Context, c *mysql.Conn, addr string) (sql.Session, error) {
-	client := sql.Client{Capabilities: c.Capabilities}
-	if u, ok := c.UserData.(sql.MysqlConnectionUser); ok {
-		client.User, client.Address = u.User, u.Host
+// sessions makes the sessions of connections that have logged in.
+func sessions(e *engine.Engine) gms.SessionBuilder {
+	return func(_ context.Context, c *mysql.Conn, addr string) (sql.Session, error) {
+		client := sql.Client{Capabilities: c.Capabilities}
+		if u, ok := c.UserData.(sql.MysqlConnectionUser); ok {
+			client.User, client.Address = u.User, u.Host
+		}
+		return e.Provider().NewSession(sql.NewBaseSessionWithClientServer(addr, client, c.ConnectionID)), nil
 	}
-	return sql.NewBaseSessionWithClientServer(addr, client, c.ConnectionID), nil
 }
 
 // filter puts the packet filter before a connection.

@@ -10,6 +10,7 @@ import (
 // The kinds. Wrap one with fmt.Errorf("...: %w", ...) or build it with New.
 var (
 	ErrInvalid     = errors.New("invalid")            // the user's input makes no sense
+	ErrSyntax      = errors.New("syntax error")       // a statement that the grammar does not have
 	ErrNotFound    = errors.New("not found")          // a named thing does not exist
 	ErrExists      = errors.New("already exists")     // a named thing exists and must not
 	ErrPermission  = errors.New("permission denied")  // the caller may not do this

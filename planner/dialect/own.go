@@ -114,7 +114,7 @@ func (p *ownParser) fail(what string) error {
 	if t.start >= 0 && t.start < len(p.text) {
 		near = p.text[t.start:min(t.start+32, len(p.text))]
 	}
-	return errs.New(errs.ErrInvalid, "syntax error in %s near '%s'", what, near)
+	return errs.New(errs.ErrSyntax, "syntax error in %s near '%s'", what, near)
 }
 
 func (p *ownParser) optimize() (Own, error) {

@@ -54,6 +54,7 @@ type Result struct {
 	Format   Format // EXPLAIN FORMAT=...; "" where the statement does not say
 	Hints    []Hint // of the first SELECT
 
+	verb    string // the first word, lower case
 	splices []splice
 }
 
@@ -62,7 +63,7 @@ type splice struct {
 	with       string
 }
 
-// Rewrite takes one statement. Errors: ErrInvalid beyond a limit, ErrUnsupported for AS OF ? and for own statements that are misspelled.
+// Rewrite takes one statement. Errors: ErrInvalid beyond a limit, ErrUnsupported for AS OF ?, ErrSyntax for own statements that are misspelled.
 func Rewrite(text string, limits Limits) (*Result, error) {
 	limits = limits.withDefaults()
 	if len(text) > limits.BytesMax {
@@ -79,6 +80,10 @@ func Rewrite(text string, limits Limits) (*Result, error) {
 	r.res.Own = own
 	if r.broken || len(r.open) > 0 {
 		r.res.splices = nil
+	}
+	r.res.verb = r.firstWord()
+	if err := r.startTransaction(); err != nil {
+		return nil, err
 	}
 	r.res.apply()
 	return r.res, nil
@@ -115,7 +120,7 @@ func (r *rewriter) run() error {
 	for {
 		t, ok := r.scan.next()
 		if !ok && r.scan.failed {
-			return errs.New(errs.ErrInvalid, "syntax error near '%.32s'", r.scan.text[r.scan.end:])
+			return errs.New(errs.ErrSyntax, "syntax error near '%.32s'", r.scan.text[r.scan.end:])
 		}
 		if !ok {
 			return nil

@@ -62,8 +62,8 @@ func TestRewriteRefuses(t *testing.T) {
 		{"deep brackets", "SELECT " + strings.Repeat("[", 1000) + "1" + strings.Repeat("]", 1000), errs.ErrInvalid},
 		{"AS OF with a parameter", "SELECT * FROM t AS OF ?", errs.ErrUnsupported},
 		{"FOR SYSTEM_TIME AS OF with a parameter", "SELECT * FROM t FOR SYSTEM_TIME AS OF ?", errs.ErrUnsupported},
-		{"OPTIMIZE of nothing", "OPTIMIZE TABLE", errs.ErrInvalid},
-		{"a dangling option", "CREATE INDEX i ON t (v) USING IVF_PQ WITH (metric=", errs.ErrInvalid},
+		{"OPTIMIZE of nothing", "OPTIMIZE TABLE", errs.ErrSyntax},
+		{"a dangling option", "CREATE INDEX i ON t (v) USING IVF_PQ WITH (metric=", errs.ErrSyntax},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Rewrite(c.in, Limits{})

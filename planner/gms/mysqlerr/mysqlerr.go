@@ -46,6 +46,7 @@ func kinds() []struct {
 		{errs.ErrOverflow, code{1690, "22003"}},
 		{errs.ErrIO, code{1815, generalState}},
 		{errs.ErrInternal, code{1815, generalState}},
+		{errs.ErrSyntax, code{1064, "42000"}},
 		{errs.ErrInvalid, code{1210, generalState}},
 	}
 }
@@ -81,6 +82,8 @@ func foreign() []struct { //nolint:funlen // a flat table
 		{analyzererrors.ErrValidationGroupBy, code{1055, "42000"}},
 		{sql.ErrNonAggregatedColumnWithoutGroupBy, code{1140, "42000"}},
 		{sql.ErrUnknownPreparedStatement, code{1243, generalState}},
+		{sql.ErrReadOnlyTransaction, code{1792, "25006"}},
+		{sql.ErrSavepointDoesNotExist, code{1305, "42000"}},
 		{sql.ErrExistingView, code{1050, "42S01"}},
 		{sql.ErrViewDoesNotExist, code{1146, "42S02"}},
 		{sql.ErrDuplicateAliasOrTable, code{1066, "42000"}},
@@ -114,11 +117,8 @@ func Convert(err error) *mysql.SQLError {
 			return newError(k.code, message(err))
 		}
 	}
-	inner := sql.UnwrapError(err)
-	for _, k := range foreign() {
-		if k.kind.Is(inner) {
-			return newError(k.code, err.Error())
-		}
+	if c, ok := findForeign(err); ok {
+		return newError(c, err.Error())
 	}
 	if text := err.Error(); strings.HasPrefix(text, "syntax error") || strings.HasPrefix(text, "Error parsing SQL") {
 		return newError(code{1064, "42000"}, text)
@@ -128,6 +128,37 @@ func Convert(err error) *mysql.SQLError {
 		out.State = generalState
 	}
 	return out
+}
+
+// findForeign looks for an error of go-mysql-server among those that err wraps: its kinds do not look there.
+func findForeign(err error) (code, bool) {
+	err = sql.UnwrapError(err)
+	for _, k := range foreign() {
+		if k.kind.Is(err) {
+			return k.code, true
+		}
+	}
+	var below []error
+	switch w := err.(type) { //nolint:errorlint // it walks the tree itself
+	case interface{ Unwrap() []error }:
+		below = w.Unwrap()
+	case interface{ Unwrap() error }:
+		below = []error{w.Unwrap()}
+	}
+	for _, b := range below {
+		if b == nil {
+			continue
+		}
+		if c, ok := findForeign(b); ok {
+			return c, true
+		}
+	}
+	return code{}, false
+}
+
+// TransactionInProgress is the error of SET TRANSACTION inside a transaction.
+func TransactionInProgress() error {
+	return newError(code{1568, "25001"}, "Transaction characteristics can't be changed while a transaction is in progress")
 }
 
 // message names the limit instead of Go's words for a context that ended, and keeps the stack of a panic from clients.

@@ -2,9 +2,10 @@ package provider
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/internal/errs"
@@ -14,7 +15,9 @@ import (
 // Statement holds what one statement has pinned: the version of each table from when its name is first resolved until the last fetch. It is safe for
 // concurrent use and finds tables for exec plans.
 type Statement struct {
-	location *time.Location // of the session
+	location   *time.Location // of the session
+	session    *Session       // whose transaction resolves tables; nil = none
+	repeatable bool           // a transaction that begins to read with this statement keeps what it reads
 
 	mu    sync.Mutex
 	named map[tableKey]exec.Table
@@ -31,6 +34,19 @@ var _ exec.TableOpener = (*Statement)(nil)
 // NewStatement returns a statement that has pinned nothing, in a session of the time zone.
 func NewStatement(location *time.Location) *Statement {
 	return &Statement{location: location, named: make(map[tableKey]exec.Table), refs: make(map[exec.TableRef]exec.Table)}
+}
+
+// NewStatementOf returns a statement of the context's session, which resolves tables through its transaction.
+func NewStatementOf(ctx *sql.Context, location *time.Location) (*Statement, error) {
+	st := NewStatement(location)
+	session, ok := ctx.Session.(*Session)
+	if !ok {
+		return st, nil
+	}
+	var err error
+	st.session = session
+	st.repeatable, err = session.repeatableRead(ctx)
+	return st, err
 }
 
 type statementKey struct{}
@@ -59,14 +75,14 @@ func (st *Statement) Table(ctx context.Context, c source.Catalog, name string, a
 	if st == nil {
 		return c.Table(ctx, name, asOf)
 	}
-	key := tableKey{catalog: strings.ToLower(c.Name()), table: name, asOf: asOf}
+	key := keyOf(c, name, asOf)
 	st.mu.Lock()
 	t, ok := st.named[key]
 	st.mu.Unlock()
 	if ok {
 		return t, nil
 	}
-	t, err := c.Table(ctx, name, asOf)
+	t, err := st.session.transaction().Table(ctx, c, name, asOf, st.repeatable)
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,11 @@ var _ source.Catalog = (*systemCatalog)(nil)
 // Name implements source.Catalog.
 func (c *systemCatalog) Name() string { return SystemDatabase }
 
+// systemKind is the kind of the catalog of lakesql's own tables: they tell of now, in a transaction too.
+const systemKind = "system"
+
 // Kind implements source.Catalog.
-func (c *systemCatalog) Kind() string { return "system" }
+func (c *systemCatalog) Kind() string { return systemKind }
 
 // TableNames implements source.Catalog.
 func (c *systemCatalog) TableNames(context.Context) ([]string, error) {

@@ -32,6 +32,11 @@ const (
 	VarReadParallelism   = "read_parallelism"
 	VarResourceGroup     = "resource_group"
 	VarMaxExecutionTime  = "max_execution_time"
+
+	VarTransactionIsolation = "transaction_isolation"
+	varTxIsolation          = "tx_isolation" // its old name
+	varTransactionReadOnly  = "transaction_read_only"
+	varTxReadOnly           = "tx_read_only"
 )
 
 // version is what clients see: they choose their behaviour by it.
@@ -71,8 +76,9 @@ func systemVariables() []sql.SystemVariable {
 	out = add(out, VarSearchParallelism, number(VarSearchParallelism), int64(0))
 	out = add(out, VarReadParallelism, number(VarReadParallelism), int64(0))
 	out = add(out, VarResourceGroup, words(VarResourceGroup, "interactive", "batch", "maintenance"), "interactive")
-	out = add(out, "transaction_isolation", words("transaction_isolation", "READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"), "READ-COMMITTED")
-	out = add(out, "tx_isolation", words("tx_isolation", "READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"), "READ-COMMITTED")
+	for _, name := range []string{VarTransactionIsolation, varTxIsolation} {
+		out = add(out, name, words(name, "READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"), "READ-COMMITTED")
+	}
 	fixed := func(name, value string) {
 		out = append(out, &sql.MysqlSystemVariable{Name: name, Scope: global, Type: types.NewSystemStringType(name), Default: value})
 	}
