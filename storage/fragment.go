@@ -23,6 +23,7 @@ type Fragment struct {
 	id       uint32
 	rows     uint64 // physical
 	deleted  uint64
+	staged   *roaring.Bitmap // deleted offsets that stand in no file; nil = those of the deletion file
 
 	placed sync.Once
 	places map[int32]place // where each field id lives
@@ -55,6 +56,9 @@ func (f *Fragment) Proto() *tablepb.DataFragment { return f.pb }
 
 // Deletions returns the deleted offsets, nil where there are none. The caller must not change the bitmap. Errors: ErrCorrupt, ErrIO.
 func (f *Fragment) Deletions(ctx context.Context) (*roaring.Bitmap, error) {
+	if f.staged != nil {
+		return f.staged, nil
+	}
 	d := f.pb.GetDeletionFile()
 	if d == nil {
 		return nil, nil //nolint:nilnil // no deletions is an ordinary answer

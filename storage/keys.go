@@ -37,7 +37,7 @@ const runBytes = 160
 
 // ids returns the index, building it at first use. Errors: ErrCorrupt, also where a sequence has another length than its fragment, ErrIO.
 func (s *Snapshot) ids(ctx context.Context) (*idIndex, error) {
-	key := cacheKey{store: s.table.store, kind: kindRowIDs, path: s.file.Path, ident: identOf(s.file)}
+	key := cacheKey{store: s.table.store, kind: kindRowIDs, path: s.file.Path, ident: s.ident()}
 	return cached(ctx, s.table.opts.Cache, key, func(ctx context.Context) (*idIndex, int64, error) {
 		x, err := s.buildIDs(ctx)
 		if err != nil {

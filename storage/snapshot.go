@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/lakesql/lakesql/internal/errs"
@@ -33,12 +34,21 @@ type Snapshot struct {
 	byID      map[uint32]*Fragment
 	indices   []IndexInfo
 	rows      uint64
+	overlay   uint64 // number of a staged snapshot; 0 = a published version
 }
 
 func newSnapshot(ctx context.Context, t *Table, f manifest.File, m *manifest.Manifest) (*Snapshot, error) {
+	return buildSnapshot(ctx, t, f, m, nil)
+}
+
+// buildSnapshot makes the snapshot of a manifest. staged are deleted offsets by fragment id that stand in no file.
+func buildSnapshot(ctx context.Context, t *Table, f manifest.File, m *manifest.Manifest, staged map[uint32]*roaring.Bitmap) (*Snapshot, error) {
 	s := &Snapshot{table: t, file: f, manifest: m, arrow: m.Schema.Arrow(), byID: make(map[uint32]*Fragment)}
 	for _, pb := range m.Proto.GetFragments() {
 		fr := newFragment(s, pb)
+		if fr.staged = staged[fr.id]; fr.staged != nil {
+			fr.deleted = fr.staged.GetCardinality()
+		}
 		s.fragments = append(s.fragments, fr)
 		s.byID[fr.id] = fr
 	}
@@ -168,6 +178,11 @@ func (s *Snapshot) LiveRows(ctx context.Context, fragments []uint32) (*rowset.Se
 		return out, nil
 	}
 	return rowset.AndNot(out, deleted), nil
+}
+
+// LiveOf keeps the row addresses that name live rows. Errors: ErrCorrupt, ErrIO.
+func (s *Snapshot) LiveOf(ctx context.Context, addrs *rowset.Set) (*rowset.Set, error) {
+	return s.maskDead(ctx, addrs)
 }
 
 // pick returns the fragments of those ids, nil = all.

@@ -75,14 +75,12 @@ func (o *appendOp) transaction() *tablepb.Transaction {
 	return &tablepb.Transaction{Operation: &tablepb.Transaction_Append_{Append: &tablepb.Transaction_Append{Fragments: o.fragments}}}
 }
 
-// allows: new rows do not touch what others do to old ones, as long as the columns stay.
+// allows: new rows do not touch what others do to old ones, as long as the columns stay and may hold what the rows hold.
 func (o *appendOp) allows(came *tablepb.Transaction) bool {
-	switch came.GetOperation().(type) {
-	case *tablepb.Transaction_Append_, *tablepb.Transaction_Delete_, *tablepb.Transaction_Update_, *tablepb.Transaction_CreateIndex_,
-		*tablepb.Transaction_Rewrite_, *tablepb.Transaction_ReserveFragments_:
-		return true
+	if p, ok := came.GetOperation().(*tablepb.Transaction_Project_); ok {
+		return p.Project.GetPreservesNullability()
 	}
-	return false
+	return allowsRows(came)
 }
 
 // CreateOptions tunes CreateTable. The zero value is the default.

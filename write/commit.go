@@ -1,11 +1,11 @@
 package write
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -39,11 +39,16 @@ type Target struct {
 type CommitOptions struct {
 	Now     func() time.Time // the commit's timestamp; nil = time.Now
 	Retries int              // how often a lost race is run again; 0 = 100, -1 = never
+	// Wait sleeps between attempts; nil = by the clock.
+	Wait func(ctx context.Context, d time.Duration) error
 }
 
 func (o CommitOptions) withDefaults() CommitOptions {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Wait == nil {
+		o.Wait = wait
 	}
 	switch o.Retries {
 	case 0:
@@ -52,6 +57,29 @@ func (o CommitOptions) withDefaults() CommitOptions {
 		o.Retries = 0
 	}
 	return o
+}
+
+// Writers that lose a race wait, so that not all of them try again at once: up to waitMin at first, twice as long each time, up to waitMax.
+const (
+	waitMin = 5 * time.Millisecond
+	waitMax = 500 * time.Millisecond
+)
+
+// backOff is a random time that grows with the number of attempts that failed.
+func backOff(attempt int) time.Duration {
+	most := min(waitMin<<min(attempt, 10), waitMax)
+	return time.Duration(rand.Int64N(int64(most))) //nolint:gosec // spreads writers, guards nothing
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }
 
 // Committed describes a commit that succeeded.
@@ -83,6 +111,11 @@ type operation interface {
 	transaction() *tablepb.Transaction
 	// allows says whether the commit still means the same after another one came first.
 	allows(came *tablepb.Transaction) bool
+}
+
+// preparer is an operation that does work, such as writing files, for the version that the next attempt starts from.
+type preparer interface {
+	prepare(ctx context.Context, base *version) error
 }
 
 // versions lists the published versions of a table, ascending.
@@ -138,7 +171,12 @@ func (t Target) commit(ctx context.Context, base *version, op operation, opts Co
 		if err != nil {
 			return Committed{}, err
 		}
-		n, content, err := t.prepare(base, op, opts.Now())
+		if p, ok := op.(preparer); ok {
+			if err := p.prepare(ctx, base); err != nil {
+				return Committed{}, err
+			}
+		}
+		n, content, err := t.encode(base, op, opts.Now())
 		if err != nil {
 			return Committed{}, err
 		}
@@ -156,6 +194,9 @@ func (t Target) commit(ctx context.Context, base *version, op operation, opts Co
 		}
 		if attempt >= opts.Retries {
 			return Committed{}, errs.New(errs.ErrConflict, "version %d was committed by another writer first, after %d attempts", v, attempt+1)
+		}
+		if err := opts.Wait(ctx, backOff(attempt)); err != nil {
+			return Committed{}, err
 		}
 	}
 }
@@ -182,8 +223,8 @@ func (t Target) outcome(ctx context.Context, naming manifest.Naming, n *next, pu
 	return fmt.Errorf("%w: %w", errOutcome, putErr)
 }
 
-// prepare builds the file of the version after base.
-func (t Target) prepare(base *version, op operation, now time.Time) (*next, []byte, error) {
+// encode builds the file of the version after base.
+func (t Target) encode(base *version, op operation, now time.Time) (*next, []byte, error) {
 	m := base.Proto
 	if err := manifest.CheckWritable(m.GetWriterFeatureFlags()); err != nil {
 		return nil, nil, err
@@ -250,66 +291,6 @@ func (n *next) setFlags() {
 	has(manifest.FlagDeletionFiles, deleted, reader, writer)
 	has(manifest.FlagBasePaths, len(n.manifest.GetBasePaths()) > 0, reader, writer)
 	has(manifest.FlagTableConfig, len(n.manifest.GetConfig()) > 0, writer)
-}
-
-// addFragments gives new fragments their ids and, in tables with stable row ids, their rows theirs (I3).
-func (n *next) addFragments(fragments []*tablepb.DataFragment) error {
-	m := n.manifest
-	id := uint64(0)
-	if m.MaxFragmentId != nil {
-		id = uint64(m.GetMaxFragmentId()) + 1
-	}
-	for _, f := range m.GetFragments() { // writers that forget the high mark exist
-		id = max(id, f.GetId()+1)
-	}
-	for _, f := range fragments {
-		if id > math.MaxUint32 {
-			return errs.New(errs.ErrOverflow, "fragment ids are used up")
-		}
-		f, ok := proto.Clone(f).(*tablepb.DataFragment)
-		if !ok {
-			return errs.New(errs.ErrInternal, "a cloned fragment is no fragment")
-		}
-		f.Id = id
-		if m.GetReaderFeatureFlags()&manifest.FlagStableRowIDs != 0 {
-			if err := n.giveRowIDs(f); err != nil {
-				return err
-			}
-		}
-		m.Fragments = append(m.Fragments, f)
-		top := uint32(id)
-		m.MaxFragmentId = &top
-		n.fragments = append(n.fragments, id)
-		id++
-	}
-	return nil
-}
-
-func (n *next) giveRowIDs(f *tablepb.DataFragment) error {
-	from := n.manifest.GetNextRowId()
-	if f.GetPhysicalRows() > math.MaxUint64-from {
-		return errs.New(errs.ErrOverflow, "row ids are used up")
-	}
-	to := from + f.GetPhysicalRows()
-	span := func(from, to uint64) *tablepb.U64Segment {
-		return &tablepb.U64Segment{Segment: &tablepb.U64Segment_Range_{Range: &tablepb.U64Segment_Range{Start: from, End: to}}}
-	}
-	ids, err := proto.Marshal(&tablepb.RowIdSequence{Segments: []*tablepb.U64Segment{span(from, to)}})
-	if err != nil {
-		return errs.New(errs.ErrInternal, "row ids: %w", err)
-	}
-	// Every row was created, and last changed, by this version.
-	born, err := proto.Marshal(&tablepb.RowDatasetVersionSequence{Runs: []*tablepb.RowDatasetVersionRun{
-		{Span: span(0, f.GetPhysicalRows()), Version: n.manifest.GetVersion()},
-	}})
-	if err != nil {
-		return errs.New(errs.ErrInternal, "row versions: %w", err)
-	}
-	f.RowIdSequence = &tablepb.DataFragment_InlineRowIds{InlineRowIds: ids}
-	f.CreatedAtVersionSequence = &tablepb.DataFragment_InlineCreatedAtVersions{InlineCreatedAtVersions: born}
-	f.LastUpdatedAtVersionSequence = &tablepb.DataFragment_InlineLastUpdatedAtVersions{InlineLastUpdatedAtVersions: bytes.Clone(born)}
-	n.manifest.NextRowId = to
-	return nil
 }
 
 // rebase returns the newest version after checking that op may follow everything that came since base (I4).

@@ -85,53 +85,86 @@ func (s *fileSet) writeParts(ctx context.Context, parts []Batches) ([]*tablepb.D
 }
 
 // writePart cuts one stream of batches into fragments. The fragments that were finished are returned with an error too.
-func (s *fileSet) writePart(ctx context.Context, rows Batches) (done []*tablepb.DataFragment, err error) {
-	var open *fragmentWriter
-	defer func() {
-		if open != nil {
-			err = errors.Join(err, open.w.Abort())
-		}
-	}()
-	finish := func() error {
-		f, err := open.finish(ctx)
-		if err != nil {
-			return err
-		}
-		open, done = nil, append(done, f)
-		return nil
-	}
+func (s *fileSet) writePart(ctx context.Context, rows Batches) ([]*tablepb.DataFragment, error) {
+	p := &partWriter{of: s}
 	for {
 		batch, err := rows.Next(ctx)
 		if errors.Is(err, io.EOF) {
-			break
+			return p.finish(ctx)
+		}
+		if err == nil {
+			err = p.add(ctx, batch)
+			batch.Release()
 		}
 		if err != nil {
-			return done, err
+			return p.done, errors.Join(err, p.abort())
 		}
-		for lo := int64(0); lo < batch.NumRows() && err == nil; {
-			if open == nil {
-				if open, err = s.newFragment(ctx); err != nil {
-					break
-				}
-			}
-			hi := min(batch.NumRows(), lo+s.opts.FragmentRows-int64(open.w.Rows()))
-			part := batch.NewSlice(lo, hi)
-			err = open.w.Write(ctx, part)
-			part.Release()
-			lo = hi
-			if err == nil && (int64(open.w.Rows()) >= s.opts.FragmentRows || open.out.OffsetBytes() >= s.opts.FileBytes) {
-				err = finish()
+	}
+}
+
+// partWriter cuts rows into fragments as they come.
+type partWriter struct {
+	of   *fileSet
+	open *fragmentWriter
+	done []*tablepb.DataFragment
+}
+
+// add writes a batch; the caller keeps it. After an error only abort may follow.
+func (p *partWriter) add(ctx context.Context, batch arrow.RecordBatch) error {
+	limit := p.of.opts.FragmentRows
+	for lo := int64(0); lo < batch.NumRows(); {
+		if p.open == nil {
+			var err error
+			if p.open, err = p.of.newFragment(ctx); err != nil {
+				return err
 			}
 		}
-		batch.Release()
+		hi := min(batch.NumRows(), lo+limit-int64(p.open.w.Rows()))
+		part := batch.NewSlice(lo, hi)
+		err := p.open.w.Write(ctx, part)
+		part.Release()
 		if err != nil {
-			return done, err
+			return err
+		}
+		lo = hi
+		if int64(p.open.w.Rows()) >= limit || p.open.out.OffsetBytes() >= p.of.opts.FileBytes {
+			if err := p.cut(ctx); err != nil {
+				return err
+			}
 		}
 	}
-	if open != nil {
-		return done, finish()
+	return nil
+}
+
+// cut ends the open fragment.
+func (p *partWriter) cut(ctx context.Context) error {
+	f, err := p.open.finish(ctx)
+	if err != nil {
+		return err
 	}
-	return done, nil
+	p.open, p.done = nil, append(p.done, f)
+	return nil
+}
+
+// finish returns the fragments, those that were finished with an error too.
+func (p *partWriter) finish(ctx context.Context) ([]*tablepb.DataFragment, error) {
+	if p.open == nil {
+		return p.done, nil
+	}
+	if err := p.cut(ctx); err != nil {
+		return p.done, errors.Join(err, p.abort())
+	}
+	return p.done, nil
+}
+
+// abort drops the fragment that is not finished.
+func (p *partWriter) abort() error {
+	if p.open == nil {
+		return nil
+	}
+	err := p.open.w.Abort()
+	p.open = nil
+	return err
 }
 
 type fragmentWriter struct {
