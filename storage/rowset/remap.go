@@ -40,11 +40,11 @@ func (m *Remap) Move(old, to RowAddr, count uint32) error {
 	m.rows += uint64(count)
 	if n := len(runs); n > 0 {
 		last := &runs[n-1]
-		end := last.from + last.count
-		if old.Offset() < end {
+		end := last.from + (last.count - 1) // the row after it may not fit 32 bits
+		if old.Offset() <= end {
 			return errs.New(errs.ErrInternal, "row %s is moved out of order", old)
 		}
-		if old.Offset() == end && last.to+RowAddr(last.count) == to {
+		if old.Offset()-1 == end && last.to+RowAddr(last.count) == to {
 			last.count += count
 			return nil
 		}
