@@ -147,7 +147,7 @@ func (c *CandidateOr) Candidates(ctx context.Context, env *Env, among *rowset.Se
 		return index.Truth{}, err
 	}
 	acc := index.Truth{True: rowset.NewSet(), Null: rowset.NewSet()}
-	open := universe
+	open := among
 	held := env.Budget.Reserve() // for what waits while an input is asked
 	defer held.Free()
 	for _, in := range c.Inputs {
@@ -168,20 +168,46 @@ func (c *CandidateOr) Candidates(ctx context.Context, env *Env, among *rowset.Se
 
 // Candidates implements CandidatePlan.
 func (c *CandidateNot) Candidates(ctx context.Context, env *Env, among *rowset.Set) (index.Truth, error) {
+	var out index.Truth
+	err := c.ask(ctx, env, among, func(t index.Truth, universe *rowset.Set) { out = t.Not(universe) })
+	return out, err
+}
+
+// ask hands use the input's answer and the universe that it is negated in.
+func (c *CandidateNot) ask(ctx context.Context, env *Env, among *rowset.Set, use func(t index.Truth, universe *rowset.Set)) error {
 	universe, err := liveAmong(ctx, env, c, among)
 	if err != nil {
-		return index.Truth{}, err
+		return err
 	}
 	held := env.Budget.Reserve()
 	defer held.Free()
 	if err := held.Grow(universe.SizeBytes()); err != nil {
-		return index.Truth{}, err
+		return err
 	}
-	t, err := EvalCandidates(ctx, env, c.Input, universe)
-	if err != nil {
-		return index.Truth{}, err
+	t, err := EvalCandidates(ctx, env, c.Input, among)
+	if err == nil {
+		use(t, universe)
 	}
-	return t.Not(universe), nil
+	return err
+}
+
+// CountCandidates counts the rows that p makes TRUE. A NOT is counted without making its sets.
+func CountCandidates(ctx context.Context, env *Env, p CandidatePlan) (int64, error) {
+	not, ok := p.(*CandidateNot)
+	if !ok {
+		t, err := EvalCandidates(ctx, env, p, nil)
+		if err != nil {
+			return 0, err
+		}
+		return int64(t.True.Count()), nil
+	}
+	start := time.Now()
+	var n int64
+	err := not.ask(ctx, env, nil, func(t index.Truth, universe *rowset.Set) { n = int64(t.CountNot(universe)) })
+	if err == nil && env.Stats != nil {
+		env.Stats.Candidate(p).Batch(n, time.Since(start))
+	}
+	return n, err
 }
 
 // Candidates implements CandidatePlan.

@@ -84,11 +84,7 @@ func (o *countRows) Next(ctx context.Context) (arrow.RecordBatch, error) {
 
 func (o *countRows) count(ctx context.Context) (int64, error) {
 	if o.plan.Candidates != nil {
-		truth, err := EvalCandidates(ctx, o.env, o.plan.Candidates, nil)
-		if err != nil {
-			return 0, err
-		}
-		return int64(truth.True.Count()), nil
+		return CountCandidates(ctx, o.env, o.plan.Candidates)
 	}
 	table, err := o.env.Tables.OpenTable(ctx, o.plan.Table)
 	if err != nil {

@@ -166,6 +166,11 @@ func (t Truth) Or(o Truth) Truth {
 	return Truth{True: isTrue, Null: rowset.AndNot(rowset.Or(t.Null, o.Null), isTrue)}
 }
 
+// CountNot is how many rows of the universe Not makes TRUE.
+func (t Truth) CountNot(universe *rowset.Set) uint64 {
+	return universe.Count() - rowset.AndCount(universe, t.True) - rowset.AndCount(universe, t.Null) // I1
+}
+
 // Not is exact within the universe: TRUE where t is FALSE, NULL where t is NULL.
 func (t Truth) Not(universe *rowset.Set) Truth {
 	return Truth{

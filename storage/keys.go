@@ -147,20 +147,23 @@ func (s *Snapshot) maskDead(ctx context.Context, addrs *rowset.Set) (*rowset.Set
 	if err := s.loadDeletions(ctx, frags); err != nil {
 		return nil, err
 	}
-	out := &rowset.Set{}
+	deleted := make(map[uint32]*roaring.Bitmap)
 	for _, f := range frags {
-		bm := addrs.Bitmap(f.id).Clone()
-		bm.RemoveRange(f.rows, 1<<32)
-		deleted, err := f.Deletions(ctx)
+		bm, err := f.Deletions(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if deleted != nil {
-			bm.AndNot(deleted)
+		if bm != nil {
+			deleted[f.id] = bm
 		}
-		out.AddBitmap(f.id, bm)
 	}
-	return out, nil
+	return addrs.Below(func(id uint32) (uint64, *roaring.Bitmap, bool) {
+		f, ok := s.byID[id]
+		if !ok {
+			return 0, nil, false
+		}
+		return f.rows, deleted[id], true
+	}), nil
 }
 
 // resolve returns every address whose id is among keys, deleted rows included.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -205,6 +206,9 @@ func (s *Snapshot) pick(ids []uint32) ([]*Fragment, error) {
 
 // loadDeletions brings the deletion sets of fragments into the cache, in parallel.
 func (s *Snapshot) loadDeletions(ctx context.Context, frags []*Fragment) error {
+	if !slices.ContainsFunc(frags, func(f *Fragment) bool { return f.pb.GetDeletionFile() != nil }) {
+		return nil
+	}
 	g, gctx := spawn.WithContext(ctx, s.table.opts.ReadParallelism)
 	for _, f := range frags {
 		if f.pb.GetDeletionFile() != nil {

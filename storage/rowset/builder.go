@@ -100,7 +100,9 @@ func (b *Builder) Set() *Set {
 			slices.Sort(p.loose)
 			m.AddMany(p.loose)
 		}
-		out.Adopt(upper, m)
+		if !m.IsEmpty() {
+			out.put(upper, m)
+		}
 	}
 	*b = Builder{}
 	return out

@@ -4,5 +4,5 @@
 // It owns the two names of a row (RowAddr, RowID), set algebra, and the two serialized forms in which Lance keeps bitmaps. It
 // does not know which rows exist: that is storage.Snapshot.
 //
-// I1: a Set keeps no empty bitmap. I2: a new Set shares no memory that it or its sources may change.
+// I1: a Set keeps no empty bitmap. I2: a bitmap that stands in several sets is marked as shared and never changed: a Set that is to change gets a copy first.
 package rowset

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 )
@@ -27,10 +28,24 @@ func (a RowAddr) String() string { return fmt.Sprintf("(%d, %d)", a.Fragment(), 
 type RowID uint64
 
 // Set is a set of 64-bit row keys (row addresses, or row ids where the user says so), kept as one 32-bit bitmap per
-// upper half. The zero value is an empty set. A Set is not safe for concurrent writes; methods that return a
-// new Set share no memory that either may change.
+// upper half. The zero value is an empty set. A Set is not safe for concurrent writes. New sets share the bitmaps of their
+// sources where they are the same (I2): whoever changes one first gets a copy of its own.
 type Set struct {
-	parts map[uint32]*roaring.Bitmap // no empty bitmap is kept
+	parts map[uint32]*part // no empty bitmap is kept
+}
+
+// part is the keys of one upper half. Once it is shared nobody changes the bitmap; it never ceases to be shared.
+type part struct {
+	*roaring.Bitmap
+	shared atomic.Bool
+}
+
+// share makes p fit to stand in several sets.
+func (p *part) share() *part {
+	if !p.shared.Load() { // most are already: no writes to memory that other cores read
+		p.shared.Store(true)
+	}
+	return p
 }
 
 // NewSet returns a set of the given keys.
@@ -57,27 +72,37 @@ func (s *Set) AddBitmap(upper uint32, b *roaring.Bitmap) {
 	if b == nil || b.IsEmpty() {
 		return
 	}
-	if have, ok := s.parts[upper]; ok {
-		have.Or(b)
+	if _, ok := s.parts[upper]; ok {
+		s.own(upper).Or(b)
 		return
 	}
 	s.put(upper, b.Clone())
 }
 
+// own returns the bitmap of upper for changes.
 func (s *Set) own(upper uint32) *roaring.Bitmap {
-	if b, ok := s.parts[upper]; ok {
+	p, ok := s.parts[upper]
+	switch {
+	case !ok:
+		b := roaring.New()
+		s.put(upper, b)
+		return b
+	case p.shared.Load():
+		b := p.Clone()
+		s.put(upper, b)
 		return b
 	}
-	b := roaring.New()
-	s.put(upper, b)
-	return b
+	return p.Bitmap
 }
 
-func (s *Set) put(upper uint32, b *roaring.Bitmap) {
+// put makes b, which belongs to the set, the part of upper.
+func (s *Set) put(upper uint32, b *roaring.Bitmap) { s.place(upper, &part{Bitmap: b}) }
+
+func (s *Set) place(upper uint32, p *part) {
 	if s.parts == nil {
-		s.parts = make(map[uint32]*roaring.Bitmap)
+		s.parts = make(map[uint32]*part)
 	}
-	s.parts[upper] = b
+	s.parts[upper] = p
 }
 
 // Contains says whether key is in the set.
@@ -117,7 +142,10 @@ func (s *Set) Bitmap(upper uint32) *roaring.Bitmap {
 	if s == nil {
 		return nil
 	}
-	return s.parts[upper]
+	if p, ok := s.parts[upper]; ok {
+		return p.Bitmap
+	}
+	return nil
 }
 
 // All yields the keys in ascending order.
@@ -137,8 +165,8 @@ func (s *Set) All() iter.Seq[uint64] {
 func (s *Set) Clone() *Set {
 	out := &Set{}
 	if s != nil {
-		for upper, b := range s.parts {
-			out.put(upper, b.Clone())
+		for upper, p := range s.parts {
+			out.place(upper, p.share())
 		}
 	}
 	return out
@@ -164,7 +192,9 @@ func And(a, b *Set) *Set {
 	}
 	for upper, x := range a.parts {
 		if y, ok := b.parts[upper]; ok {
-			if z := roaring.And(x, y); !z.IsEmpty() {
+			if x == y {
+				out.place(upper, x.share())
+			} else if z := roaring.And(x.Bitmap, y.Bitmap); !z.IsEmpty() {
 				out.put(upper, z)
 			}
 		}
@@ -172,12 +202,31 @@ func And(a, b *Set) *Set {
 	return out
 }
 
+// AndCount returns the number of keys in both sets.
+func AndCount(a, b *Set) uint64 {
+	if a == nil || b == nil {
+		return 0
+	}
+	var n uint64
+	for upper, x := range a.parts {
+		if y, ok := b.parts[upper]; ok {
+			n += x.AndCardinality(y.Bitmap)
+		}
+	}
+	return n
+}
+
 // Or returns the keys in either set.
 func Or(a, b *Set) *Set {
 	out := a.Clone()
-	if b != nil {
-		for upper, y := range b.parts {
-			out.AddBitmap(upper, y)
+	if b == nil {
+		return out
+	}
+	for upper, y := range b.parts {
+		if x, ok := out.parts[upper]; ok && x != y {
+			out.put(upper, roaring.Or(x.Bitmap, y.Bitmap))
+		} else {
+			out.place(upper, y.share())
 		}
 	}
 	return out
@@ -190,13 +239,10 @@ func AndNot(a, b *Set) *Set {
 		return out
 	}
 	for upper, x := range a.parts {
-		z := x
-		if y := b.Bitmap(upper); y != nil {
-			z = roaring.AndNot(x, y)
-		} else {
-			z = x.Clone()
-		}
-		if !z.IsEmpty() {
+		y := b.Bitmap(upper)
+		if y == nil {
+			out.place(upper, x.share())
+		} else if z := roaring.AndNot(x.Bitmap, y); !z.IsEmpty() {
 			out.put(upper, z)
 		}
 	}
@@ -207,9 +253,36 @@ func AndNot(a, b *Set) *Set {
 func (s *Set) OnlyUppers(uppers *roaring.Bitmap) *Set {
 	out := &Set{}
 	if s != nil {
-		for upper, b := range s.parts {
+		for upper, p := range s.parts {
 			if uppers.Contains(upper) {
-				out.put(upper, b.Clone())
+				out.place(upper, p.share())
+			}
+		}
+	}
+	return out
+}
+
+// Below returns the keys of the upper halves that limit knows, with lower halves below the limit and not in the bitmap that it gives for the upper half
+// (nil = none).
+func (s *Set) Below(limit func(upper uint32) (end uint64, without *roaring.Bitmap, known bool)) *Set {
+	out := &Set{}
+	if s == nil {
+		return out
+	}
+	for upper, p := range s.parts {
+		end, without, known := limit(upper)
+		switch {
+		case !known:
+		case (without == nil || !without.Intersects(p.Bitmap)) && uint64(p.Maximum()) < end:
+			out.place(upper, p.share())
+		default:
+			b := p.Clone()
+			b.RemoveRange(end, 1<<32)
+			if without != nil {
+				b.AndNot(without)
+			}
+			if !b.IsEmpty() {
+				out.put(upper, b)
 			}
 		}
 	}

@@ -3,29 +3,39 @@ package rowset
 import "github.com/RoaringBitmap/roaring/v2"
 
 // Adopt puts b in as the whole part of upper, replacing what was there, without copying: b must not be changed afterwards by
-// the caller, and a set that holds a shared bitmap must not be changed either.
+// the caller, who may put it into other sets too.
 func (s *Set) Adopt(upper uint32, b *roaring.Bitmap) {
 	if b == nil || b.IsEmpty() {
 		delete(s.parts, upper)
 		return
 	}
-	s.put(upper, b)
+	p := &part{Bitmap: b}
+	s.place(upper, p.share())
 }
 
 // Union returns the keys in any of the sets; faster than Or one after another. nil sets are empty.
 func Union(sets ...*Set) *Set {
-	byUpper := make(map[uint32][]*roaring.Bitmap)
+	byUpper := make(map[uint32][]*part)
 	for _, s := range sets {
 		if s == nil {
 			continue
 		}
-		for upper, b := range s.parts {
-			byUpper[upper] = append(byUpper[upper], b)
+		for upper, p := range s.parts {
+			byUpper[upper] = append(byUpper[upper], p)
 		}
 	}
 	out := &Set{}
-	for upper, bs := range byUpper {
-		out.put(upper, roaring.FastOr(bs...))
+	var bitmaps []*roaring.Bitmap
+	for upper, parts := range byUpper {
+		if len(parts) == 1 {
+			out.place(upper, parts[0].share())
+			continue
+		}
+		bitmaps = bitmaps[:0]
+		for _, p := range parts {
+			bitmaps = append(bitmaps, p.Bitmap)
+		}
+		out.put(upper, roaring.FastOr(bitmaps...))
 	}
 	return out
 }
@@ -41,11 +51,17 @@ func Intersect(sets ...*Set) *Set {
 			least = i
 		}
 	}
-	out := sets[least].Clone()
+	if len(sets) == 1 {
+		return sets[0].Clone()
+	}
+	out := sets[least]
 	for i, s := range sets {
 		if i != least && !out.IsEmpty() {
 			out = And(out, s)
 		}
+	}
+	if out == sets[least] { // it is empty
+		return &Set{}
 	}
 	return out
 }
