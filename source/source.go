@@ -43,3 +43,9 @@ type Catalog interface {
 	Table(ctx context.Context, name string, asOf AsOf) (exec.Table, error)
 	Close() error
 }
+
+// Knower is a Catalog that remembers names, so that a table which was used before is found without listing all of them.
+type Knower interface {
+	// Knows says, without I/O, that there was a table of exactly this name. Table still tells whether there is one.
+	Knows(name string) bool
+}

@@ -51,7 +51,10 @@ type Catalog struct {
 	tables map[string]*openTable // by table name
 }
 
-var _ source.Catalog = (*Catalog)(nil)
+var (
+	_ source.Catalog = (*Catalog)(nil)
+	_ source.Knower  = (*Catalog)(nil)
+)
 
 // Open makes the folder at the store's root the catalog called name. The catalog owns the store.
 func Open(name string, store object.Store, opts Options) *Catalog {
@@ -81,6 +84,14 @@ func (c *Catalog) TableNames(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(out)
 	return out, nil
+}
+
+// Knows implements source.Knower.
+func (c *Catalog) Knows(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.tables[name]
+	return ok
 }
 
 // Table implements source.Catalog.

@@ -399,6 +399,9 @@ func TestNamesThatAreNoTables(t *testing.T) {
 			t.Errorf("%q gave %v", name, err)
 		}
 	}
+	if !c.Knows("labels_v21") || c.Knows("LABELS_V21") || c.Knows("nothing") {
+		t.Error("Knows")
+	}
 	names, err := c.TableNames(ctx)
 	if err != nil || !slices.Contains(names, "labels_v21") || slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, ".") }) || !slices.IsSorted(names) {
 		t.Errorf("%v %v", names, err)

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,9 +87,27 @@ func (d *Database) table(ctx context.Context, name string, asOf source.AsOf) (sq
 // Resolve finds a table by its name in any case and pins it for the statement of ctx. ErrNotFound; ErrInvalid if several names
 // differ by case alone and none is spelled like name.
 func (d *Database) Resolve(ctx context.Context, name string, asOf source.AsOf) (exec.Table, error) {
-	names, err := d.names(ctx)
+	if k, ok := d.catalog.(source.Knower); ok && k.Knows(name) {
+		t, err := StatementOf(ctx).Table(ctx, d.catalog, name, asOf)
+		if err == nil || !errors.Is(err, errs.ErrNotFound) {
+			return t, err
+		}
+	}
+	found, err := d.find(ctx, name)
 	if err != nil {
 		return nil, err
+	}
+	return StatementOf(ctx).Table(ctx, d.catalog, found, asOf)
+}
+
+// find returns how the table is spelled.
+func (d *Database) find(ctx context.Context, name string) (string, error) {
+	names, err := d.names(ctx)
+	if err != nil {
+		return "", err
+	}
+	if slices.Contains(names, name) {
+		return name, nil
 	}
 	found := ""
 	for _, n := range names {
@@ -96,14 +115,14 @@ func (d *Database) Resolve(ctx context.Context, name string, asOf source.AsOf) (
 			continue
 		}
 		if found != "" {
-			return nil, errs.New(errs.ErrInvalid, "tables %s and %s of database %s differ by case alone: rename one", found, n, d.name)
+			return "", errs.New(errs.ErrInvalid, "tables %s and %s of database %s differ by case alone: rename one, or spell it as it is", found, n, d.name)
 		}
 		found = n
 	}
 	if found == "" {
-		return nil, errs.New(errs.ErrNotFound, "table %s.%s does not exist", d.name, name)
+		return "", errs.New(errs.ErrNotFound, "table %s.%s does not exist", d.name, name)
 	}
-	return StatementOf(ctx).Table(ctx, d.catalog, found, asOf)
+	return found, nil
 }
 
 // asOfLayouts are the times that AS OF takes as text.

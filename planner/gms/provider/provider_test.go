@@ -139,7 +139,7 @@ func TestStatementsPinVersions(t *testing.T) {
 }
 
 func TestCatalogsComeAndGo(t *testing.T) {
-	p, err := New([]source.Catalog{memtable.NewCatalog("lake", newTable("t", 1), newTable("T", 1))}, Caps{})
+	p, err := New([]source.Catalog{memtable.NewCatalog("lake", newTable("tt", 1), newTable("TT", 1))}, Caps{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,8 +153,11 @@ func TestCatalogsComeAndGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := db.GetTableInsensitive(ctx, "t"); !errors.Is(err, errs.ErrInvalid) {
+	if _, _, err := db.GetTableInsensitive(ctx, "Tt"); !errors.Is(err, errs.ErrInvalid) {
 		t.Errorf("names that differ by case alone: %v", err)
+	}
+	if found, ok, err := db.GetTableInsensitive(ctx, "TT"); err != nil || !ok || found.Name() != "TT" {
+		t.Errorf("the one that is spelled so: %v %v %v", found, ok, err)
 	}
 	if _, ok, err := db.GetTableInsensitive(ctx, "nosuch"); ok || err != nil {
 		t.Errorf("no table: %v %v", ok, err)
