@@ -73,6 +73,8 @@ func PhysicalKeys(kind Kind, version int32) bool {
 		return version >= 1
 	case KindLabelList:
 		return version >= 2
+	case KindZoneMap:
+		return true
 	default:
 		return false
 	}

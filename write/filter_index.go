@@ -19,6 +19,7 @@ import (
 	"github.com/lakesql/lakesql/index/btree"
 	"github.com/lakesql/lakesql/index/filter"
 	"github.com/lakesql/lakesql/index/labellist"
+	"github.com/lakesql/lakesql/index/zonemap"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/storage"
@@ -32,7 +33,9 @@ import (
 type FilterIndexSpec struct {
 	Name   string     // "" = COLUMN_idx
 	Column string     // a top-level column, spelled exactly
-	Kind   index.Kind // LABEL_LIST, BITMAP or BTREE
+	Kind   index.Kind // LABEL_LIST, BITMAP, BTREE or ZONEMAP
+	// RowsPerZone is how many rows a zone of a ZONEMAP has; 0 = 8192.
+	RowsPerZone uint64
 }
 
 // FilterIndexOptions tunes BuildFilterIndex. The zero value is the default.
@@ -121,6 +124,8 @@ func (b *filterBuild) plan() error {
 			continue
 		}
 		switch kind, _ := filter.KindOf(info.TypeURL); {
+		case !slices.Equal(info.FieldIDs, []int32{f.ID}):
+			return errs.New(errs.ErrExists, "an index of this name is on another column")
 		case b.opts.Replace:
 			id, err := uuid.Parse(info.UUID)
 			if err != nil {
@@ -152,7 +157,7 @@ func (b *filterBuild) run(ctx context.Context) (Committed, error) {
 		return Committed{}, err
 	}
 	b.id = uuid.New()
-	typeURL, version, err := b.writeFiles(ctx, builder)
+	details, version, err := b.writeFiles(ctx, builder)
 	if err != nil {
 		return Committed{}, err
 	}
@@ -166,7 +171,7 @@ func (b *filterBuild) run(ctx context.Context) (Committed, error) {
 	segment := &tablepb.IndexMetadata{
 		Uuid: &tablepb.UUID{Uuid: b.id[:]}, Name: b.spec.Name, Fields: []int32{b.field},
 		DatasetVersion: b.snap.Version(), FragmentBitmap: covers,
-		IndexDetails: &anypb.Any{TypeUrl: typeURL}, IndexVersion: &version,
+		IndexDetails: details, IndexVersion: &version,
 	}
 	target := Target{Store: b.table.Store(), Dir: b.table.Dir()}
 	return CommitIndex(ctx, target, IndexChange{New: []*tablepb.IndexMetadata{segment}, Removed: b.removed}, b.opts.Commit)
@@ -180,6 +185,8 @@ func (b *filterBuild) newBuilder() (columnBuilder, error) {
 		return bitmap.NewBuilder(b.spec.Column, b.typ, b.opts.Budget)
 	case index.KindBTree:
 		return btree.NewBuilder(b.spec.Column, b.typ, b.opts.Budget)
+	case index.KindZoneMap:
+		return zonemap.NewBuilder(b.spec.Column, b.typ, b.spec.RowsPerZone, b.opts.Budget)
 	default:
 		return nil, errs.New(errs.ErrUnsupported, "an index of kind %s cannot be built", b.spec.Kind)
 	}
@@ -191,9 +198,10 @@ func (b *filterBuild) readColumn(ctx context.Context, builder columnBuilder) err
 	if b.covers.IsEmpty() {
 		return nil
 	}
+	addrs := b.like != nil || b.spec.Kind == index.KindZoneMap
 	scan, err := b.snap.Scan(ctx, storage.ScanOptions{
 		Columns: []string{b.spec.Column}, Fragments: b.covers.ToArray(), Alloc: compute.GetAllocator(ctx),
-		WithRowID: b.like == nil, WithRowAddr: b.like != nil,
+		WithRowID: !addrs, WithRowAddr: addrs,
 	})
 	if err != nil {
 		return err
@@ -216,7 +224,7 @@ func (b *filterBuild) readColumn(ctx context.Context, builder columnBuilder) err
 }
 
 // writeFiles writes the segment's files and returns the details and version under which it is committed.
-func (b *filterBuild) writeFiles(ctx context.Context, builder columnBuilder) (typeURL string, version int32, err error) {
+func (b *filterBuild) writeFiles(ctx context.Context, builder columnBuilder) (details *anypb.Any, version int32, err error) {
 	fileVersion := file.V22
 	if slices.Contains([]string{"2.0", "2.1"}, b.snap.FormatVersion()) {
 		fileVersion = file.V21 // 2.0 is not written; every reader of 2.1 tables reads these
@@ -227,26 +235,32 @@ func (b *filterBuild) writeFiles(ctx context.Context, builder columnBuilder) (ty
 		if err == nil {
 			_, err = builder.Write(ctx, w, fileVersion)
 		}
-		return labellist.TypeURL, labellist.WriteVersion, err
+		return &anypb.Any{TypeUrl: labellist.TypeURL}, labellist.WriteVersion, err
 	case *bitmap.Builder:
 		w, err := b.create(ctx, bitmap.FileName)
 		if err == nil {
 			_, err = builder.Write(ctx, w, fileVersion)
 		}
-		return bitmap.TypeURL, bitmap.WriteVersion, err
+		return &anypb.Any{TypeUrl: bitmap.TypeURL}, bitmap.WriteVersion, err
 	case *btree.Builder:
 		data, err := b.create(ctx, btree.DataFileName)
 		if err != nil {
-			return "", 0, err
+			return nil, 0, err
 		}
 		lookup, err := b.create(ctx, btree.LookupFileName)
 		if err != nil {
-			return "", 0, errors.Join(err, data.Abort())
+			return nil, 0, errors.Join(err, data.Abort())
 		}
 		_, err = builder.Write(ctx, data, lookup, fileVersion)
-		return btree.TypeURL, btree.WriteVersion, err
+		return &anypb.Any{TypeUrl: btree.TypeURL}, btree.WriteVersion, err
+	case *zonemap.Builder:
+		w, err := b.create(ctx, zonemap.FileName)
+		if err == nil {
+			_, err = builder.Write(ctx, w, fileVersion)
+		}
+		return &anypb.Any{TypeUrl: zonemap.TypeURL, Value: builder.Details()}, zonemap.WriteVersion, err
 	default:
-		return "", 0, errs.New(errs.ErrInternal, "a builder of type %T", builder)
+		return nil, 0, errs.New(errs.ErrInternal, "a builder of type %T", builder)
 	}
 }
 

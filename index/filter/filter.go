@@ -10,6 +10,7 @@ import (
 	"github.com/lakesql/lakesql/index/bitmap"
 	"github.com/lakesql/lakesql/index/btree"
 	"github.com/lakesql/lakesql/index/labellist"
+	"github.com/lakesql/lakesql/index/zonemap"
 	"github.com/lakesql/lakesql/internal/errs"
 )
 
@@ -41,6 +42,8 @@ func Open(ctx context.Context, open index.OpenFile, meta index.Meta, opts index.
 		return nilOnError(bitmap.Open(ctx, open, meta, opts))
 	case index.KindBTree:
 		return nilOnError(btree.Open(ctx, open, meta, opts))
+	case index.KindZoneMap:
+		return nilOnError(zonemap.Open(ctx, open, meta, opts))
 	default:
 		return nil, errs.New(errs.ErrUnsupported, "index %s: kind %s is not read", meta.Name, meta.Kind)
 	}

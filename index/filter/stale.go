@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/pb/tablepb"
@@ -13,11 +14,11 @@ import (
 const historyMax = 256
 
 // MayBeStale says whether a segment may hold entries of rows as they were before an update (docs/format/label_list.md section 5). It can only be in
-// tables with stable row ids, where an updated row keeps its stored key, and only where the engine merged segments after an update. The versions
+// tables with stable row ids and of segments that store those, where an updated row keeps its stored key, and only where the engine merged segments after an update. The versions
 // between the one that the index was first built from and the one that brought this segment tell; where they are gone, or too many,
 // the answer is true. It never changes for a segment, so it may be kept with it. Errors: ErrCorrupt, ErrIO.
 func MayBeStale(ctx context.Context, snap *storage.Snapshot, info storage.IndexInfo) (bool, error) {
-	if !snap.HasStableRowIDs() {
+	if kind, ok := KindOf(info.TypeURL); !snap.HasStableRowIDs() || ok && index.PhysicalKeys(kind, info.Version) {
 		return false, nil
 	}
 	last := min(snap.Version(), info.DatasetVersion+historyMax)

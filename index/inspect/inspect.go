@@ -16,8 +16,10 @@ import (
 	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/index/bitmap"
 	"github.com/lakesql/lakesql/index/btree"
+	"github.com/lakesql/lakesql/index/key"
 	"github.com/lakesql/lakesql/index/labellist"
 	"github.com/lakesql/lakesql/index/vector"
+	"github.com/lakesql/lakesql/index/zonemap"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/storage/rowset"
 )
@@ -53,6 +55,8 @@ func Segment(ctx context.Context, w io.Writer, open index.OpenFile, meta index.M
 		p.bitmap(ctx, open, meta)
 	case index.KindBTree:
 		p.btree(ctx, open, meta)
+	case index.KindZoneMap:
+		p.zonemap(ctx, open, meta)
 	case index.KindIVFFlat, index.KindIVFSQ, index.KindIVFPQ, index.KindIVFRQ, index.KindHNSWFlat, index.KindHNSWSQ, index.KindHNSWPQ:
 		p.vector(ctx, open, meta)
 	default:
@@ -67,12 +71,15 @@ func kindOf(ctx context.Context, open index.OpenFile) (index.Kind, error) {
 	if _, err := open(ctx, btree.LookupFileName); err == nil {
 		return index.KindBTree, nil
 	}
+	if _, err := open(ctx, zonemap.FileName); err == nil {
+		return index.KindZoneMap, nil
+	}
 	if _, err := open(ctx, vector.IndexFile); err == nil {
 		return index.KindIVFFlat, nil // the file says which of the vector kinds
 	}
 	if _, err := open(ctx, bitmap.FileName); err != nil {
 		if errors.Is(err, errs.ErrNotFound) {
-			return "", errs.New(errs.ErrUnsupported, "no file of a LABEL_LIST, BITMAP, BTREE or vector index in this folder")
+			return "", errs.New(errs.ErrUnsupported, "no file of a LABEL_LIST, BITMAP, BTREE, ZONEMAP or vector index in this folder")
 		}
 		return "", err
 	}
@@ -194,6 +201,37 @@ func (p *printer) btree(ctx context.Context, open index.OpenFile, meta index.Met
 	}
 	if more := s.Pages() - p.opts.KeysMax; more > 0 {
 		p.line("    ... %d more", more)
+	}
+}
+
+func (p *printer) zonemap(ctx context.Context, open index.OpenFile, meta index.Meta) {
+	p.head(index.KindZoneMap, meta)
+	s, err := zonemap.Open(ctx, open, meta, index.OpenOptions{})
+	if err != nil {
+		p.fault(err)
+		return
+	}
+	defer func() { _ = s.Close() }()
+	p.line("  file: %s, %d rows a zone, values of type %s", s.Path(), s.RowsPerZone(), s.Codec().Type())
+	if nulls, known := s.Nulls(); known {
+		p.line("  NULL: %s", rows(nulls))
+	} else {
+		p.line("  NULL: not recorded row by row")
+	}
+	bound := func(no bool, k key.Key) string {
+		if no {
+			return "NULL"
+		}
+		return s.Codec().Format(k)
+	}
+	printed := 0
+	for z := range s.Zones {
+		if printed++; printed <= p.opts.KeysMax {
+			p.line("    fragment %d rows %d..%d: %s to %s, %d NULL, %d NaN", z.Fragment, z.Start, z.Start+z.Rows, bound(z.NoMin, z.Min), bound(z.NoMax, z.Max), z.Nulls, z.NaNs)
+		}
+	}
+	if printed > p.opts.KeysMax {
+		p.line("    ... %d more", printed-p.opts.KeysMax)
 	}
 }
 

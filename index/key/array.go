@@ -33,6 +33,31 @@ func (c Codec) Array(alloc memory.Allocator, nulls int, keys []Key) (arrow.Array
 	return c.fixedArray(alloc, nulls, keys), nil
 }
 
+// Sparse turns keys back into values, NULL where isNull says so. The caller releases it.
+func (c Codec) Sparse(alloc memory.Allocator, keys []Key, isNull func(i int) bool) (arrow.Array, error) {
+	var parts []arrow.Array
+	defer func() {
+		for _, p := range parts {
+			p.Release()
+		}
+	}()
+	for i := 0; i < len(keys) || parts == nil; {
+		nulls := 0
+		for ; i < len(keys) && isNull(i); i++ {
+			nulls++
+		}
+		start := i
+		for ; i < len(keys) && !isNull(i); i++ {
+		}
+		part, err := c.Array(alloc, nulls, keys[start:i])
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	return array.Concatenate(parts, alloc)
+}
+
 func (c Codec) appendWide(builder array.Builder, keys []Key) error {
 	for _, k := range keys {
 		switch b := builder.(type) {

@@ -195,6 +195,15 @@ func (c Codec) isFloat() bool {
 	}
 }
 
+// IsNaN says that a key is a NaN; only floats have them.
+func (c Codec) IsNaN(k Key) bool {
+	if !c.isFloat() {
+		return false
+	}
+	_, _, negInf, inf := c.floatWords()
+	return k.Word < negInf || k.Word > inf
+}
+
 // floatWords returns the words of -0, 0, -infinity and infinity.
 func (c Codec) floatWords() (negZero, zero, negInf, inf uint64) {
 	var infBits uint64

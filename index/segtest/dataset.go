@@ -94,13 +94,25 @@ func (d *Dataset) openSegments(tb testing.TB) {
 		meta := index.Meta{
 			Name: info.Name, UUID: info.UUID, Kind: kind, FieldID: info.FieldIDs[0], Covers: info.Covers, Version: info.Version, Stale: stale,
 		}
-		s, err := filter.Open(context.Background(), open, meta, index.OpenOptions{})
+		opts := index.OpenOptions{}
+		if kind == index.KindZoneMap || !d.Snapshot.HasStableRowIDs() {
+			opts.FragmentRows = d.fragmentRows
+		}
+		s, err := filter.Open(context.Background(), open, meta, opts)
 		if err != nil {
 			tb.Fatalf("%s: %v", info.Name, err)
 		}
 		tb.Cleanup(func() { _ = s.Close() })
 		d.Segments[column] = append(d.Segments[column], s)
 	}
+}
+
+func (d *Dataset) fragmentRows(id uint32) (uint64, bool) {
+	f, ok := d.Snapshot.Fragment(id)
+	if !ok {
+		return 0, false
+	}
+	return f.PhysicalRows(), true
 }
 
 func (d *Dataset) readRows(tb testing.TB) {

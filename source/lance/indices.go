@@ -16,6 +16,7 @@ import (
 	"github.com/lakesql/lakesql/index/filter"
 	"github.com/lakesql/lakesql/index/labellist"
 	"github.com/lakesql/lakesql/index/vector"
+	"github.com/lakesql/lakesql/index/zonemap"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/object"
@@ -73,7 +74,7 @@ func usable(snap *storage.Snapshot, seg storage.IndexInfo, kind index.Kind) (col
 		return column, false, "it does not say which fragments it covers"
 	}
 	switch kind {
-	case index.KindLabelList, index.KindBitmap, index.KindBTree, index.KindIVFFlat, index.KindIVFSQ, index.KindIVFPQ, index.KindIVFRQ,
+	case index.KindLabelList, index.KindBitmap, index.KindBTree, index.KindZoneMap, index.KindIVFFlat, index.KindIVFSQ, index.KindIVFPQ, index.KindIVFRQ,
 		index.KindHNSWSQ, index.KindHNSWPQ, index.KindHNSWFlat:
 		return column, true, ""
 	}
@@ -162,17 +163,31 @@ func answers(kind index.Kind, op index.Op) bool {
 	case index.OpHas, index.OpHasAny, index.OpHasAll:
 		return kind == index.KindLabelList
 	case index.OpIsNull:
-		return kind == index.KindLabelList || kind == index.KindBitmap || kind == index.KindBTree
-	default:
+		return kind == index.KindLabelList || kind == index.KindBitmap || kind == index.KindBTree || kind == index.KindZoneMap
+	case index.OpIsNotNull:
 		return kind == index.KindBitmap || kind == index.KindBTree
+	default:
+		return kind == index.KindBitmap || kind == index.KindBTree || kind == index.KindZoneMap
 	}
 }
 
-// FilterIndex implements exec.Indexed. Where several indices answer, a bitmap comes first.
+// rank orders kinds that answer the same question: a bitmap first, zones, whose rows are read again, last.
+func rank(kind index.Kind) int {
+	switch kind {
+	case index.KindBitmap:
+		return 0
+	case index.KindZoneMap:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// FilterIndex implements exec.Indexed. Where several indices answer, the one of the lowest rank does.
 func (t *Table) FilterIndex(column string, op index.Op) (exec.IndexInfo, index.Match, bool) {
 	best, match := -1, index.Exact
 	for i, g := range t.groups {
-		if g.info.Column != column || !g.info.Usable || !answers(g.info.Kind, op) || best >= 0 && g.info.Kind != index.KindBitmap {
+		if g.info.Column != column || !g.info.Usable || !answers(g.info.Kind, op) || best >= 0 && rank(g.info.Kind) >= rank(t.groups[best].info.Kind) {
 			continue
 		}
 		m, ok := t.groupMatch(&t.groups[i], op)
@@ -230,6 +245,9 @@ func (t *Table) segment(ctx context.Context, g *indexGroup, info storage.IndexIn
 			return bitmap.Open(ctx, open, meta, opts)
 		case index.KindBTree:
 			return btree.Open(ctx, open, meta, opts)
+		case index.KindZoneMap:
+			opts.FragmentRows = t.physicalRows
+			return zonemap.Open(ctx, open, meta, opts)
 		default:
 			return vector.Open(ctx, open, meta, opts)
 		}
@@ -305,6 +323,10 @@ func (t *Table) fragmentRows(fragment uint32) (uint64, bool) {
 	if t.snap.HasStableRowIDs() {
 		return 0, false
 	}
+	return t.physicalRows(fragment)
+}
+
+func (t *Table) physicalRows(fragment uint32) (uint64, bool) {
 	if f, ok := t.snap.Fragment(fragment); ok {
 		return f.PhysicalRows(), true
 	}
