@@ -12,6 +12,8 @@ type Allocator struct {
 	base   memory.Allocator
 	budget *Budget
 	dirty  *Allocator // the same over the base's used memory
+	pooled bool       // base is a Pool, whose buffers have sizes of its own
+	used   bool       // what a buffer gains may hold anything
 }
 
 // NewAllocator wraps base (nil = memory.DefaultAllocator).
@@ -20,9 +22,10 @@ func NewAllocator(base memory.Allocator, budget *Budget) *Allocator {
 		base = memory.DefaultAllocator
 	}
 	a := &Allocator{base: base, budget: budget}
+	_, a.pooled = base.(*Pool)
 	a.dirty = a
 	if used := Dirty(base); used != base {
-		a.dirty = &Allocator{base: used, budget: budget}
+		a.dirty = &Allocator{base: used, budget: budget, pooled: a.pooled, used: true}
 		a.dirty.dirty = a.dirty
 	}
 	return a
@@ -30,15 +33,22 @@ func NewAllocator(base memory.Allocator, budget *Budget) *Allocator {
 
 // Allocate implements memory.Allocator.
 func (a *Allocator) Allocate(size int) []byte {
-	if err := a.budget.grow(int64(size)); err != nil {
+	room := size
+	if a.pooled {
+		room = poolBytes(size) // whole, so that Free can give it back to the pool
+	}
+	if err := a.budget.grow(int64(room)); err != nil {
 		panic(err)
 	}
-	return a.base.Allocate(size)[:size:size]
+	return a.base.Allocate(size)[:size:room]
 }
 
 // Reallocate implements memory.Allocator. A buffer that gets shorter stays where it is unless that would leave most of it unused.
 func (a *Allocator) Reallocate(size int, b []byte) []byte {
 	if size <= cap(b) && (cap(b) < trimBytes || size > cap(b)/2) {
+		if size > len(b) && !a.used {
+			clear(b[len(b):size])
+		}
 		return b[:size]
 	}
 	out := a.Allocate(size)

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/lakesql/lakesql/internal/invariants"
 )
 
 // Pool is an Arrow allocator that keeps freed buffers for the next ones of about their size. The garbage collector empties it of what was not used
@@ -47,6 +49,14 @@ func classBytes(c int) int {
 	}
 	top, quarter := (c-1)/4+poolMinBits, (c-1)%4+1
 	return 1<<top + quarter<<(top-2)
+}
+
+// poolBytes is how many bytes the pool sets aside for a buffer of size bytes.
+func poolBytes(size int) int {
+	if size < poolMinBytes || size > poolMaxBytes {
+		return size
+	}
+	return classBytes(classOf(size))
 }
 
 // Allocate implements memory.Allocator.
@@ -97,6 +107,12 @@ func (p *Pool) Free(b []byte) {
 		return
 	}
 	if c := classOf(n); classBytes(c) == n {
+		if invariants.Enabled { // who reads a buffer after its release shall see it
+			b = b[:n]
+			for i := range b {
+				b[i] = 0xdb
+			}
+		}
 		p.classes[c].Put(unsafe.SliceData(b))
 	}
 }

@@ -86,3 +86,49 @@ func TestPoolBuffersAreAligned(t *testing.T) {
 		t.Fatalf("%d bytes", buf.Len())
 	}
 }
+
+func TestAllocatorGivesBuffersOfAnySizeBackToThePool(t *testing.T) {
+	p := NewPool()
+	budget := NewBudget("q", 0, nil)
+	a := NewAllocator(p, budget)
+	const size = 33_000 // between two classes
+	b := a.Allocate(size)
+	if got := budget.Used(); got != int64(classBytes(classOf(size))) {
+		t.Fatalf("%d bytes counted for a buffer of %d in a class of %d", got, size, classBytes(classOf(size)))
+	}
+	first := addressOf(b)
+	a.Free(b)
+	if budget.Used() != 0 {
+		t.Fatalf("%d bytes counted after Free", budget.Used())
+	}
+	reused := false
+	for range 100 { // the pool belongs to the processors: a goroutine that moves may miss it
+		c := a.Allocate(size)
+		reused = reused || addressOf(c) == first
+		a.Free(c)
+	}
+	if !reused {
+		t.Fatal("no buffer came back")
+	}
+}
+
+func TestAllocatorZeroesWhatABufferGains(t *testing.T) {
+	a := NewAllocator(NewPool(), NewBudget("q", 0, nil))
+	for range 20 {
+		b := a.Allocate(5000)
+		for i := range b {
+			if b[i] != 0 {
+				t.Fatalf("byte %d of a new buffer is %d", i, b[i])
+			}
+			b[i] = 0xff
+		}
+		b = a.Reallocate(cap(b), b)
+		for i := 5000; i < len(b); i++ {
+			if b[i] != 0 {
+				t.Fatalf("byte %d, gained by growing, is %d", i, b[i])
+			}
+			b[i] = 0xff
+		}
+		a.Free(b)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -60,9 +61,9 @@ func Spell(a arrow.Array, i int) any { //nolint:funlen,gocyclo // flat switch
 	case *array.Float64:
 		return spellFloat(a.Value(i))
 	case *array.String:
-		return a.Value(i)
+		return strings.Clone(a.Value(i))
 	case *array.LargeString:
-		return a.Value(i)
+		return strings.Clone(a.Value(i))
 	case *array.Binary:
 		return base64.StdEncoding.EncodeToString(a.Value(i))
 	case *array.LargeBinary:
