@@ -3,7 +3,6 @@ package storage
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"sort"
@@ -13,7 +12,6 @@ import (
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/storage/manifest"
-	"github.com/lakesql/lakesql/storage/object"
 	"github.com/lakesql/lakesql/storage/rowset"
 )
 
@@ -80,23 +78,18 @@ func (s *Snapshot) buildIDs(ctx context.Context) (*idIndex, error) {
 	return x, nil
 }
 
-// externalIDsMax bounds the part of a file that holds row ids.
-const externalIDsMax = 1 << 34
+// Bounds of the part of a file that holds row ids or row versions.
+const (
+	externalIDsMax    = 1 << 34
+	externalOffsetMax = math.MaxInt64 / 2
+)
 
 // RowIDs reads the fragment's row ids, in tables that have them. Errors: ErrCorrupt, ErrIO.
 func (f *Fragment) RowIDs(ctx context.Context) (*manifest.RowIDs, error) {
-	s := f.snapshot
-	b, path := f.pb.GetInlineRowIds(), s.file.Path
+	b, path := f.pb.GetInlineRowIds(), f.snapshot.file.Path
 	if ext := f.pb.GetExternalRowIds(); ext != nil {
-		if ext.GetSize() > externalIDsMax || ext.GetOffset() > math.MaxInt64/2 {
-			return nil, errs.WithPath(errs.Corrupt("manifest", -1, "fragment %d: row ids of %d bytes at %d", f.id, ext.GetSize(), ext.GetOffset()), path)
-		}
-		o, err := s.open(ctx, nil, "", ext.GetPath())
-		if err != nil {
-			return nil, s.missing(err, fmt.Sprintf("row id file %s of fragment %d", ext.GetPath(), f.id))
-		}
-		path = o.Path()
-		if b, err = o.Read(ctx, object.Range{Offset: int64(ext.GetOffset()), Size: int64(ext.GetSize())}); err != nil {
+		var err error
+		if b, path, err = f.external(ctx, ext, "row ids"); err != nil {
 			return nil, err
 		}
 	}

@@ -96,13 +96,17 @@ type fieldIDs struct {
 	ids map[int32]bool
 }
 
-// add puts the field and its descendants in.
-func (s *fieldIDs) add(f *schema.Field) {
+func (s *fieldIDs) addID(id int32) {
 	if s.ids == nil {
 		s.ids = make(map[int32]bool)
 	}
+	s.ids[id] = true
+}
+
+// add puts the field and its descendants in.
+func (s *fieldIDs) add(f *schema.Field) {
 	for d := range f.All() {
-		s.ids[d.ID] = true
+		s.addID(d.ID)
 	}
 }
 

@@ -221,7 +221,7 @@ func noGarbage(t *testing.T, target Target) {
 			named[path] = true
 		}
 	}
-	for _, dir := range []string{"data", "_deletions"} {
+	for _, dir := range []string{"data", "_deletions", "_indices"} {
 		entries, err := target.Store.List(ctx, object.Join(target.Dir, dir))
 		if err != nil {
 			t.Fatal(err)
