@@ -265,3 +265,18 @@ func (m *MiniBlock) FlatBytes(c *Chunk, s *Shape) ([]byte, error) {
 	}
 	return c.bufs[0][:size], nil
 }
+
+// OffsetBytes is the width of the offsets that the first buffer of a chunk begins with, the first of which tells how many they are: it is where
+// the bytes start. 0 = it begins with something else.
+func (m *MiniBlock) OffsetBytes() int {
+	if m.general != 0 {
+		return 0
+	}
+	switch c := m.codec.(type) {
+	case variableMini:
+		return c.offsetBytes()
+	case *fsstMini:
+		return c.values.offsetBytes()
+	}
+	return 0
+}

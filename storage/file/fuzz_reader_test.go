@@ -71,6 +71,9 @@ func readEverything(b []byte) error {
 			batch.Release()
 		}
 		if rows > 2 {
+			if err := takeRemote(b, c.Field.Name, rows, opts); err != nil {
+				return err
+			}
 			if batch, err := r.Take(ctx, []Column{c}, []uint64{rows - 1, 0, rows - 1}, opts); err == nil {
 				batch.Release()
 			} else if err := unexpected(err); err != nil {
@@ -85,6 +88,33 @@ func readEverything(b []byte) error {
 		if n := alloc.CurrentAlloc(); n != 0 {
 			return errs.New(errs.ErrInternal, "column %q: %d bytes leak", c.Field.Name, n)
 		}
+	}
+	return nil
+}
+
+// takeRemote takes rows of one column as from a file that is not mapped.
+func takeRemote(b []byte, name string, rows uint64, opts ReadOptions) error {
+	ctx := context.Background()
+	r, err := Open(ctx, &rangesFile{bytesFile: b}, Options{TableBytes: -1})
+	if err != nil {
+		return unexpected(err)
+	}
+	cols, err := r.Columns(name)
+	if err != nil {
+		return nil //nolint:nilerr // two columns of one name
+	}
+	for _, take := range [][]uint64{{rows - 1}, {rows / 2}, {0}, {rows - 1, 0, rows / 3}} {
+		batch, err := r.Take(ctx, cols, take, opts)
+		if err != nil {
+			if err := unexpected(err); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := walk(batch.Column(0)); err != nil {
+			return err
+		}
+		batch.Release()
 	}
 	return nil
 }

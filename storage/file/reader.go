@@ -17,11 +17,17 @@ import (
 type Options struct {
 	// CacheBytes bounds the page structures (chunk tables, dictionaries) that a Reader keeps. Default 64 MiB; -1 = keep none.
 	CacheBytes int64
+	// TableBytes is the largest chunk table that a take from a file that is not mapped reads whole; a larger one is read in pieces. Default
+	// 16 KiB; -1 = none.
+	TableBytes int64
 }
 
 func (o Options) withDefaults() Options {
 	if o.CacheBytes == 0 {
 		o.CacheBytes = 64 << 20
+	}
+	if o.TableBytes == 0 {
+		o.TableBytes = 16 << 10
 	}
 	return o
 }
@@ -36,8 +42,9 @@ type Reader struct {
 	columns []*column
 	codecs  *encoding.Codecs
 
-	cache   pageCache
-	scratch sync.Pool // *scratch
+	cache      pageCache
+	tableBytes int64     // Options.TableBytes
+	scratch    sync.Pool // *scratch
 }
 
 // column is one physical column.
@@ -73,7 +80,8 @@ func (p *page) section() string { return fmt.Sprintf("column %d page %d", p.colu
 // Errors: ErrUnsupported for other versions of the format, ErrCorrupt, ErrIO, ErrNotFound.
 func Open(ctx context.Context, f object.File, opts Options) (*Reader, error) {
 	r := &Reader{file: f, codecs: &encoding.Codecs{}}
-	r.cache.limitBytes = opts.withDefaults().CacheBytes
+	opts = opts.withDefaults()
+	r.cache.limitBytes, r.tableBytes = opts.CacheBytes, opts.TableBytes
 	r.scratch.New = func() any { return &scratch{chunk: encoding.NewChunk(r.codecs)} }
 	if err := r.open(ctx); err != nil {
 		return nil, r.wrap(err)

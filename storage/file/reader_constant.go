@@ -99,7 +99,7 @@ func (c *constantPage) fetch(r *Reader, p *part) ([]object.Range, error) {
 		return nil, err
 	}
 	p.state = content
-	r.cache.keep(content.sizeBytes(), func() { c.loaded.Store(content) }, func() { c.loaded.Store(nil) })
+	r.cache.keep(content, content.sizeBytes(), func() { c.loaded.Store(content) }, func() { c.loaded.Store(nil) })
 	return nil, nil
 }
 

@@ -39,12 +39,15 @@ type miniPage struct {
 	dictItems    uint64
 	repIndex     int // index of the repetition index among the buffers; 0 = none
 
-	chunks atomic.Pointer[chunkTable]
-	dict   atomic.Pointer[dictionary]
+	chunks      atomic.Pointer[chunkTable]
+	front, back atomic.Pointer[chunkTable] // pieces of it, from either end
+	dict        atomic.Pointer[dictionary]
 }
 
-// chunkTable says where the chunks of a page lie and what they hold. n chunks have n+1 entries in each slice.
+// chunkTable says where the chunks of a page lie and what they hold. n chunks have n+1 entries in each slice. Numbers of chunks
+// count from the table's first one, which is not the page's where the table is a piece from its end.
 type chunkTable struct {
+	first    int
 	offsets  []int64
 	items    []int64 // values before the chunk
 	finished []int64 // lists: rows that end before the chunk
@@ -126,6 +129,8 @@ type miniState struct {
 	chunks *chunkTable
 	dict   *dictionary
 	runs   []chunkRun
+	flat   []flatPiece // instead of runs
+	ask    pieceAsk
 }
 
 // chunkRun is consecutive chunks that are read together.
@@ -136,6 +141,8 @@ type chunkRun struct {
 
 const (
 	stepStart = iota
+	stepPiece
+	stepLast
 	stepTables
 	stepData
 )
@@ -146,28 +153,47 @@ func (m *miniPage) fetch(r *Reader, p *part) ([]object.Range, error) {
 	case stepStart:
 		st = &miniState{chunks: m.chunks.Load(), dict: m.dict.Load()}
 		p.state = st
+		if st.chunks == nil && m.readsPieces(r, p) {
+			if rs := m.askPiece(p, st); len(rs) > 0 {
+				return rs, nil
+			}
+		}
 		if rs := m.tableRanges(st); len(rs) > 0 {
 			p.step = stepTables
 			return rs, nil
+		}
+	case stepPiece, stepLast:
+		if rs, err := m.loadPiece(r, p, st); len(rs) > 0 || err != nil {
+			return rs, err
 		}
 	case stepTables:
 		if err := m.loadTables(r, st, p.got); err != nil {
 			return nil, err
 		}
 	case stepData:
-		for i := range st.runs {
-			st.runs[i].bytes = p.got[i]
-		}
-		return nil, nil
+		return nil, m.takeData(p, st)
 	}
 	p.step = stepData
 	st.runs = m.findRuns(st.chunks, p.spans)
+	if m.readsValues(p, st) {
+		return m.valueRanges(p, st), nil
+	}
 	rs := make([]object.Range, len(st.runs))
 	for i, run := range st.runs {
 		from := st.chunks.offsets[run.from]
 		rs[i] = within(m.page.buffers[miniChunks], from, st.chunks.offsets[run.to]-from)
 	}
 	return rs, nil
+}
+
+func (m *miniPage) takeData(p *part, st *miniState) error {
+	if st.flat != nil {
+		return m.takeValues(p, st)
+	}
+	for i := range st.runs {
+		st.runs[i].bytes = p.got[i]
+	}
+	return nil
 }
 
 func (m *miniPage) tableRanges(st *miniState) []object.Range {
@@ -197,7 +223,7 @@ func (m *miniPage) loadTables(r *Reader, st *miniState, got [][]byte) error {
 			return err
 		}
 		st.chunks = t
-		r.cache.keep(t.sizeBytes(), func() { m.chunks.Store(t) }, func() { m.chunks.Store(nil) })
+		r.cache.keep(t, t.sizeBytes(), func() { m.chunks.Store(t) }, func() { m.chunks.Store(nil) })
 	}
 	if m.dictEncoding != nil && st.dict == nil {
 		d, err := m.loadDictionary(r, got[0])
@@ -205,7 +231,7 @@ func (m *miniPage) loadTables(r *Reader, st *miniState, got [][]byte) error {
 			return err
 		}
 		st.dict = d
-		r.cache.keep(d.sizeBytes, func() { m.dict.Store(d) }, func() { m.dict.Store(nil) })
+		r.cache.keep(d, d.sizeBytes, func() { m.dict.Store(d) }, func() { m.dict.Store(nil) })
 	}
 	return nil
 }
@@ -231,43 +257,63 @@ func (m *miniPage) loadDictionary(r *Reader, b []byte) (*dictionary, error) {
 	return d, nil
 }
 
+// wordBytes is the size of a chunk word.
+func (m *miniPage) wordBytes() int {
+	if m.large {
+		return 4
+	}
+	return 2
+}
+
+// chunkWord returns the bytes of the chunk that word i describes, and its values, which do not count for the last chunk of a page.
+func (m *miniPage) chunkWord(meta []byte, i int) (bytes, items int64) {
+	var word uint32
+	if m.large {
+		word = binary.LittleEndian.Uint32(meta[4*i:])
+	} else {
+		word = uint32(binary.LittleEndian.Uint16(meta[2*i:]))
+	}
+	return (int64(word>>4) + 1) * 8, int64(1) << (word & 15)
+}
+
+func (m *miniPage) corruptTable(format string, args ...any) error {
+	return errs.Corrupt("chunk table", m.page.buffers[miniMetadata].Offset, format, args...)
+}
+
 // parseChunks reads the chunk words and the repetition index and checks that they add up.
 func (m *miniPage) parseChunks(meta, index []byte) (*chunkTable, error) {
-	w := 2
-	if m.large {
-		w = 4
+	n := len(meta) / m.wordBytes()
+	if len(meta)%m.wordBytes() != 0 || (n == 0) != (m.page.rows == 0) {
+		return nil, m.corruptTable("%d bytes of %d-byte words", len(meta), m.wordBytes())
 	}
-	n := len(meta) / w
-	if len(meta)%w != 0 || (n == 0) != (m.page.rows == 0) {
-		return nil, errs.Corrupt("chunk table", m.page.buffers[miniMetadata].Offset, "%d bytes of %d-byte words", len(meta), w)
-	}
-	t := &chunkTable{offsets: make([]int64, n+1), items: make([]int64, n+1)}
-	var at, items int64
-	for i := range n {
-		var word uint32
-		if m.large {
-			word = binary.LittleEndian.Uint32(meta[4*i:])
-		} else {
-			word = uint32(binary.LittleEndian.Uint16(meta[2*i:]))
-		}
-		count := int64(1) << (word & 15)
-		if i == n-1 {
-			count = int64(m.items) - items
-			if count < 0 || count > 1<<15 {
-				return nil, errs.Corrupt("chunk table", m.page.buffers[miniMetadata].Offset, "%d values in the last chunk", count)
-			}
-		}
-		at += (int64(word>>4) + 1) * 8
-		items += count
-		t.offsets[i+1], t.items[i+1] = at, items
-	}
-	if at > m.page.buffers[miniChunks].Size {
-		return nil, errs.Corrupt("chunk table", m.page.buffers[miniMetadata].Offset, "chunks of %d bytes in a buffer of %d", at, m.page.buffers[miniChunks].Size)
+	t := &chunkTable{offsets: make([]int64, 1, n+1), items: make([]int64, 1, n+1)}
+	if err := m.extend(t, meta, n); err != nil {
+		return nil, err
 	}
 	if m.repIndex == 0 {
 		return t, nil
 	}
 	return t, m.parseRepIndex(t, index)
+}
+
+// extend adds the chunks of the words in meta to a table that starts at the page's first chunk; the page has n chunks.
+func (m *miniPage) extend(t *chunkTable, meta []byte, n int) error {
+	at, items := t.offsets[t.count()], t.items[t.count()]
+	for i := range len(meta) / m.wordBytes() {
+		bytes, count := m.chunkWord(meta, i)
+		if t.count() == n-1 {
+			if count = int64(m.items) - items; count < 0 || count > 1<<15 {
+				return m.corruptTable("%d values in the last chunk", count)
+			}
+		}
+		at += bytes
+		items += count
+		t.offsets, t.items = append(t.offsets, at), append(t.items, items)
+	}
+	if at > m.page.buffers[miniChunks].Size {
+		return m.corruptTable("chunks of %d bytes in a buffer of %d", at, m.page.buffers[miniChunks].Size)
+	}
+	return nil
 }
 
 // parseRepIndex reads, for each chunk, the rows that end in it and the levels that are left over.

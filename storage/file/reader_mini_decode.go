@@ -26,6 +26,9 @@ type miniCursor struct {
 
 func (m *miniPage) decode(l *leafRead, p *part, s *scratch) error {
 	st, _ := p.state.(*miniState)
+	if st.flat != nil {
+		return m.decodeValues(l, st, s)
+	}
 	s.rep, s.def = s.rep[:0], s.def[:0]
 	c := &miniCursor{m: m, st: st, s: s, open: -1, out: l.values, codecs: l.q.r.codecs}
 	if m.dictEncoding != nil {
@@ -189,7 +192,11 @@ func (c *miniCursor) openChunk(i int) error {
 	b := run.bytes[t.offsets[i]-base : t.offsets[i+1]-base]
 	c.open, c.hasLevels = i, false
 	c.items = int(t.items[i+1] - t.items[i])
-
+	if t.first > 0 { // counted from the page's end: the chunk has to agree
+		if items, ok := c.m.itemsOf(b); !ok || int(items) != c.items {
+			return c.corrupt("%d values where the table has %d", items, c.items)
+		}
+	}
 	var sizes [2 + 16]int
 	n := 0
 	head := chunkHeader{b: b}
@@ -203,11 +210,7 @@ func (c *miniCursor) openChunk(i int) error {
 		n++
 	}
 	for range c.m.buffers {
-		if c.m.large {
-			sizes[n] = head.u32()
-		} else {
-			sizes[n] = head.u16()
-		}
+		sizes[n] = c.m.bufferSize(&head)
 		n++
 	}
 	c.s.bufs = c.s.bufs[:0]
@@ -265,5 +268,5 @@ func (c *miniCursor) corrupt(format string, args ...any) error {
 
 // locate says in which chunk an error arose.
 func (c *miniCursor) locate(err error) error {
-	return locate(err, sectionChunk(c.open), c.m.page.buffers[miniChunks].Offset+c.st.chunks.offsets[c.open])
+	return locate(err, sectionChunk(c.st.chunks.first+c.open), c.m.page.buffers[miniChunks].Offset+c.st.chunks.offsets[c.open])
 }

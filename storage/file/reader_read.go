@@ -43,17 +43,24 @@ func (r *Reader) ReadRange(ctx context.Context, cols []Column, start, end uint64
 	if start > end || end > r.rows {
 		return nil, errs.New(errs.ErrInvalid, "file %s: rows [%d, %d) of %d", r.file.Path(), start, end, r.rows)
 	}
-	batch, err := r.read(ctx, cols, []span{{start, end}}, opts.withDefaults())
+	batch, err := r.read(ctx, cols, readRows{spans: []span{{start, end}}}, opts.withDefaults())
 	return batch, r.wrap(err)
 }
 
-// read returns the rows of ascending, disjoint spans.
-func (r *Reader) read(ctx context.Context, cols []Column, spans []span, opts ReadOptions) (arrow.RecordBatch, error) {
+// readRows is ascending, disjoint spans. A take reads few rows of many: what lies between them is worth a request.
+type readRows struct {
+	spans  []span
+	isTake bool
+}
+
+// read returns rows.
+func (r *Reader) read(ctx context.Context, cols []Column, rows readRows, opts ReadOptions) (arrow.RecordBatch, error) {
 	p, err := r.newPlan(cols)
 	if err != nil {
 		return nil, err
 	}
-	q := &readCall{r: r, plan: p, rows: spanRows(spans), mem: opts.Alloc}
+	spans := rows.spans
+	q := &readCall{r: r, plan: p, rows: spanRows(spans), mem: opts.Alloc, isSparse: rows.isTake && !r.file.IsMapped()}
 	defer q.release()
 	if r.version == V20 {
 		return q.readV20(ctx, spans)
@@ -85,6 +92,8 @@ type readCall struct {
 	rows   int
 	mem    memory.Allocator
 	leaves []*leafRead
+	// isSparse says that few rows of a file are read that is not mapped, so that bytes count.
+	isSparse bool
 }
 
 func (q *readCall) release() {
@@ -121,6 +130,7 @@ type part struct {
 	page   *page
 	layout pageReader
 	spans  []span // rows of the page
+	sparse bool   // readCall.isSparse
 	step   int
 	got    [][]byte // bytes of the last ranges
 	state  any      // of the layout
@@ -163,7 +173,7 @@ func (q *readCall) newLeaf(l *leafPlan, rows uint64, spans []span) (*leafRead, e
 			if err != nil {
 				return nil, err
 			}
-			lr.parts = append(lr.parts, &part{page: pg, layout: layout, spans: []span{local}})
+			lr.parts = append(lr.parts, &part{page: pg, layout: layout, spans: []span{local}, sparse: q.isSparse})
 		}
 	}
 	return lr, nil
@@ -304,7 +314,7 @@ func (r *Reader) Take(ctx context.Context, cols []Column, rows []uint64, opts Re
 		}
 	}
 	spans, unique := rowSpans(rows)
-	batch, err := r.read(ctx, cols, spans, opts)
+	batch, err := r.read(ctx, cols, readRows{spans: spans, isTake: true}, opts)
 	if err != nil || unique == nil {
 		return batch, r.wrap(err)
 	}

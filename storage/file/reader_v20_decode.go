@@ -100,7 +100,7 @@ func (v *v20Page) fetch(r *Reader, p *part) ([]object.Range, error) {
 				return nil, err
 			}
 			st.dict = d
-			r.cache.keep(d.sizeBytes, func() { v.dict.Store(d) }, func() { v.dict.Store(nil) })
+			r.cache.keep(d, d.sizeBytes, func() { v.dict.Store(d) }, func() { v.dict.Store(nil) })
 		}
 		if v.root.bytes == nil {
 			return nil, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -18,48 +19,77 @@ import (
 	"github.com/lakesql/lakesql/storage/pb/filepb"
 )
 
-// takeCase is a column of a million rows (less where the values are wide: their places are computed, not searched).
+// takeCase is a column of a million rows (less where the values are so wide that their places are computed, not searched).
 type takeCase struct {
-	name  string
-	typ   arrow.DataType
-	rows  int
-	value func(b array.Builder, i int)
+	name      string
+	typ       arrow.DataType
+	rows      int
+	pageBytes int // 0 = the writer's choice
+	value     func(b array.Builder, i int)
 }
 
+// onePage makes the writer put all rows into one page, as pylance does where they come in one batch.
+const onePage = 1 << 30
+
 func takeCases() []takeCase {
-	wide := make([]byte, 1024)
 	return []takeCase{
-		{"an integer", arrow.PrimitiveTypes.Int64, 1_000_000, func(b array.Builder, i int) { b.(*array.Int64Builder).Append(int64(i) * 7) }},
-		{"a nullable float", arrow.PrimitiveTypes.Float64, 1_000_000, func(b array.Builder, i int) {
+		{"an integer", arrow.PrimitiveTypes.Int64, 1_000_000, 0, func(b array.Builder, i int) { b.(*array.Int64Builder).Append(int64(i) * 7) }},
+		{"a nullable float", arrow.PrimitiveTypes.Float64, 1_000_000, onePage, func(b array.Builder, i int) {
 			if i%3 == 0 {
 				b.AppendNull()
 			} else {
 				b.(*array.Float64Builder).Append(float64(i) / 3)
 			}
 		}},
-		{"a string", arrow.BinaryTypes.String, 1_000_000, func(b array.Builder, i int) { b.(*array.StringBuilder).Append(fmt.Sprintf("parcel %d", i)) }},
-		{"a list of strings", arrow.ListOf(arrow.BinaryTypes.String), 1_000_000, func(b array.Builder, i int) {
+		{"a boolean", arrow.FixedWidthTypes.Boolean, 1_000_000, 0, func(b array.Builder, i int) { b.(*array.BooleanBuilder).Append(i%3 == 1) }},
+		{"a time", arrow.FixedWidthTypes.Timestamp_us, 1_000_000, 0, func(b array.Builder, i int) {
+			b.(*array.TimestampBuilder).Append(arrow.Timestamp(i) * 1_000_003)
+		}},
+		{"a decimal", &arrow.Decimal128Type{Precision: 30, Scale: 2}, 1_000_000, onePage, func(b array.Builder, i int) {
+			b.(*array.Decimal128Builder).Append(decimal128.FromI64(int64(i) * 1001))
+		}},
+		{"a string", arrow.BinaryTypes.String, 1_000_000, 0, func(b array.Builder, i int) { b.(*array.StringBuilder).Append(fmt.Sprintf("parcel %d", i)) }},
+		{"one string of few", arrow.BinaryTypes.String, 1_000_000, 0, func(b array.Builder, i int) {
+			b.(*array.StringBuilder).Append(fmt.Sprintf("carrier %d", i%40))
+		}},
+		{"a short binary", arrow.BinaryTypes.Binary, 1_000_000, onePage, func(b array.Builder, i int) {
+			b.(*array.BinaryBuilder).Append(binary.LittleEndian.AppendUint64([]byte("some bytes that are the same each time and no more 12345"), uint64(i)*2654435761))
+		}},
+		{"a list of strings", arrow.ListOf(arrow.BinaryTypes.String), 1_000_000, 0, func(b array.Builder, i int) {
 			l := b.(*array.ListBuilder)
 			l.Append(i%5 != 0)
 			for j := range i % 5 {
 				l.ValueBuilder().(*array.StringBuilder).Append(fmt.Sprintf("label %d", j))
 			}
 		}},
-		{"a wide binary", arrow.BinaryTypes.Binary, 20_000, func(b array.Builder, i int) {
-			binary.LittleEndian.PutUint32(wide, uint32(i))
+		{"a struct", structOf("a", arrow.PrimitiveTypes.Int32, "b", arrow.BinaryTypes.String), 1_000_000, onePage, func(b array.Builder, i int) {
+			s := b.(*array.StructBuilder)
+			s.Append(i%11 != 0)
+			s.FieldBuilder(0).(*array.Int32Builder).Append(int32(i))
+			s.FieldBuilder(1).(*array.StringBuilder).Append(fmt.Sprint(i))
+		}},
+		{"a small vector", arrow.FixedSizeListOf(16, arrow.PrimitiveTypes.Float32), 1_000_000, onePage, func(b array.Builder, i int) { appendVector(b, i, 16, true) }},
+		{"a small nullable vector", arrow.FixedSizeListOf(24, arrow.PrimitiveTypes.Float32), 500_000, onePage, func(b array.Builder, i int) { appendVector(b, i, 24, i%7 != 0) }},
+		{"a vector", arrow.FixedSizeListOf(128, arrow.PrimitiveTypes.Float32), 20_000, 0, func(b array.Builder, i int) { appendVector(b, i, 128, i%7 != 0) }},
+		{"a wide binary", arrow.BinaryTypes.Binary, 20_000, 0, func(b array.Builder, i int) {
 			if i%7 == 0 {
 				b.AppendNull()
 			} else {
-				b.(*array.BinaryBuilder).Append(wide)
+				b.(*array.BinaryBuilder).Append(append(binary.LittleEndian.AppendUint32(nil, uint32(i)), make([]byte, 1020)...))
 			}
 		}},
-		{"a vector", arrow.FixedSizeListOf(128, arrow.PrimitiveTypes.Float32), 20_000, func(b array.Builder, i int) {
-			l := b.(*array.FixedSizeListBuilder)
-			l.Append(i%7 != 0)
-			for j := range 128 {
-				l.ValueBuilder().(*array.Float32Builder).Append(float32(i + j))
-			}
-		}},
+	}
+}
+
+func structOf(a string, at arrow.DataType, b string, bt arrow.DataType) arrow.DataType {
+	return arrow.StructOf(arrow.Field{Name: a, Type: at, Nullable: true}, arrow.Field{Name: b, Type: bt, Nullable: true})
+}
+
+func appendVector(b array.Builder, i, dims int, isValid bool) {
+	l := b.(*array.FixedSizeListBuilder)
+	l.Append(isValid)
+	for j := range dims {
+		l.ValueBuilder().(*array.Float32Builder).Append(float32(i + j))
 	}
 }
 
@@ -89,10 +119,10 @@ func TestTakeOfOneRowReadsLittle(t *testing.T) {
 				if version == V20 {
 					store = writeV20(t, want)
 				} else {
-					store = writeFile(t, want, 1<<16, WriterOptions{Version: version})
+					store = writeFile(t, want, int64(max(1<<16, c.pageBytes/512)), WriterOptions{Version: version, PageBytes: c.pageBytes})
 				}
 				counting := object.NewCounting(store, object.CountingOptions{AsRemote: true, GapBytes: -1})
-				for _, row := range []uint64{0, uint64(c.rows) / 2, uint64(c.rows) - 1} {
+				for _, row := range []uint64{0, uint64(c.rows) * 2 / 5, uint64(c.rows) / 2, uint64(c.rows) * 5 / 8, uint64(c.rows) - 1} {
 					takeOne(t, counting, want, row)
 				}
 			})
