@@ -18,6 +18,9 @@ func Columns(withMaps bool) []arrow.Field {
 		arrow.Field{Name: "n", Type: arrow.PrimitiveTypes.Int32, Nullable: true},
 		arrow.Field{Name: "s", Type: arrow.BinaryTypes.String, Nullable: true},
 	)
+	dict := func(index, value arrow.DataType) arrow.DataType {
+		return &arrow.DictionaryType{IndexType: index, ValueType: value}
+	}
 	types := []struct {
 		name string
 		t    arrow.DataType
@@ -39,6 +42,8 @@ func Columns(withMaps bool) []arrow.Field {
 		{"list_bool", arrow.ListOf(arrow.FixedWidthTypes.Boolean)}, {"list_binary", arrow.ListOf(arrow.BinaryTypes.Binary)},
 		{"large_list", arrow.LargeListOf(arrow.BinaryTypes.String)}, {"list_list", arrow.ListOf(arrow.ListOf(arrow.PrimitiveTypes.Int32))},
 		{"list_vec", arrow.ListOf(arrow.FixedSizeListOf(80, arrow.PrimitiveTypes.Float32))}, {"struct", pair}, {"list_struct", arrow.ListOf(pair)},
+		{"dict", dict(arrow.PrimitiveTypes.Int32, arrow.BinaryTypes.String)}, {"dict_u16_i64", dict(arrow.PrimitiveTypes.Uint16, arrow.PrimitiveTypes.Int64)},
+		{"list_dict", arrow.ListOf(dict(arrow.PrimitiveTypes.Int32, arrow.BinaryTypes.String))},
 		{"struct_list", arrow.StructOf(arrow.Field{Name: "l", Type: arrow.ListOf(arrow.BinaryTypes.Binary), Nullable: true})},
 	}
 	var out []arrow.Field
@@ -152,6 +157,10 @@ func (m RowMaker) append(b array.Builder, nulls float64, nullable bool) { //noli
 		b.Append(decimal128.FromI64(m.number(1e6) - 5e5))
 	case *array.Decimal256Builder:
 		b.Append(decimal256.FromI64(m.number(1e6) - 5e5))
+	case *array.BinaryDictionaryBuilder:
+		_ = b.Append(m.text()) // 2^16 different values at most
+	case *array.Int64DictionaryBuilder:
+		_ = b.Append(m.number(1<<15) - 5)
 	case *array.FixedSizeListBuilder:
 		b.Append(true)
 		for range b.Type().(*arrow.FixedSizeListType).Len() { //nolint:errcheck // the builder's own type

@@ -55,7 +55,7 @@ type ColumnEncoder struct {
 // NewColumnEncoder returns an encoder for a column of type dt. Errors: ErrUnsupported naming the column for a type that is not written.
 func NewColumnEncoder(field arrow.Field, opts EncodeOptions) (*ColumnEncoder, error) {
 	c := &ColumnEncoder{opts: opts.withDefaults(), name: field.Name, dtype: field.Type}
-	if err := c.addLeaves(field, nil, field.Name); err != nil {
+	if err := c.addLeaves(field, nil, field.Name, leafOptions{}); err != nil {
 		return nil, err
 	}
 	for _, l := range c.leaves {
@@ -64,15 +64,19 @@ func NewColumnEncoder(field arrow.Field, opts EncodeOptions) (*ColumnEncoder, er
 	return c, nil
 }
 
-func (c *ColumnEncoder) addLeaves(f arrow.Field, above []encodeStep, path string) error {
+func (c *ColumnEncoder) addLeaves(f arrow.Field, above []encodeStep, path string, o leafOptions) error {
 	if len(above) > depthMax {
 		return errs.New(errs.ErrUnsupported, "column %q nests deeper than %d", c.name, depthMax)
+	}
+	o, err := o.with(path, f.Metadata)
+	if err != nil {
+		return err
 	}
 	step := encodeStep{nullable: f.Nullable, path: path}
 	child := func(kind stepKind, i int, f arrow.Field) error {
 		s := step
 		s.kind, s.child = kind, i
-		return c.addLeaves(f, append(above[:len(above):len(above)], s), path+"."+f.Name)
+		return c.addLeaves(f, append(above[:len(above):len(above)], s), path+"."+f.Name, o)
 	}
 	switch t := f.Type.(type) {
 	case *arrow.StructType:
@@ -96,14 +100,20 @@ func (c *ColumnEncoder) addLeaves(f arrow.Field, above []encodeStep, path string
 		return child(stepList, 0, t.ElemField())
 	case arrow.ExtensionType:
 		f.Type = t.StorageType()
-		return c.addLeaves(f, above, path)
+		return c.addLeaves(f, above, path, o)
 	}
 	shape, err := leafShapeOf(f.Type)
 	if err != nil {
 		return fmt.Errorf("column %q: %w", path, err)
 	}
 	step.kind = stepLeaf
-	c.leaves = append(c.leaves, &leafBuilder{steps: append(above[:len(above):len(above)], step), leafShape: shape})
+	leaf := &leafBuilder{steps: append(above[:len(above):len(above)], step), leafShape: shape, options: o}
+	if o.scheme != 0 {
+		if leaf.zip, err = newCompressor(o.scheme, o.level); err != nil {
+			return err
+		}
+	}
+	c.leaves = append(c.leaves, leaf)
 	return nil
 }
 
@@ -172,6 +182,7 @@ var (
 // encode picks the layout: constant, then mini-block for small values, then full-zip.
 func (b *leafBuilder) encode(opts EncodeOptions) (*Page, error) {
 	lv := b.levels()
+	b.fillNulls(lv)
 	if p := b.encodeConstant(lv, opts); p != nil {
 		return p, nil
 	}
@@ -198,6 +209,15 @@ func SliceBytes(arr arrow.Array, lo, hi int) int64 {
 		return a.ValueOffset64(hi-1) + int64(a.ValueLen(hi-1)) - a.ValueOffset64(lo)
 	case array.ExtensionArray:
 		return SliceBytes(a.Storage(), lo, hi)
+	case *array.Dictionary:
+		var n int64
+		for i := lo; i < hi; i++ {
+			if a.IsValid(i) {
+				at := a.GetValueIndex(i)
+				n += SliceBytes(a.Dictionary(), at, at+1)
+			}
+		}
+		return n
 	case *array.Struct:
 		var n int64
 		for i := range a.NumField() {

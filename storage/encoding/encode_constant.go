@@ -22,7 +22,7 @@ func (b *leafBuilder) encodeConstant(lv pageLevels, opts EncodeOptions) *Page {
 			page.Buffers = b.constantLevels(lv, m, opts)
 		}
 		return page
-	case lv.def != nil || lv.rep != nil || !opts.V22 || b.slots < 2 || !b.isConstant():
+	case lv.def != nil || lv.rep != nil || !opts.V22 || b.slots < 2 || b.isDictionary || !b.isConstant():
 		return nil
 	case b.kind == leafFixed && b.valueBytes <= inlineBytesMax:
 		m.InlineValue = bytes.Clone(b.data[:b.valueBytes])
@@ -61,8 +61,9 @@ func (b *leafBuilder) constantLevels(lv pageLevels, m *encpb.ConstantLayout, opt
 			out[i] = bytes.Clone(arrow.Uint16Traits.CastToBytes(levels))
 			return nil, 0
 		}
-		out[i] = appendLevels(nil, levels, levelBits(largest))
-		return levelEncoding(levelBits(largest)), uint64(len(levels))
+		c := codecFor(levels, largest, true)
+		out[i] = c.append([]byte{}, levels)
+		return c.message(), uint64(len(levels))
 	}
 	m.RepCompression, m.NumRepValues = put(0, lv.rep, lv.maxRep)
 	m.DefCompression, m.NumDefValues = put(1, lv.def, lv.maxDef)

@@ -6,8 +6,12 @@ import (
 	"github.com/lakesql/lakesql/storage/pb/encpb"
 )
 
-// bufferPad is the engine's filler between buffers.
-const bufferPad = 0x48
+const (
+	bufferPad      = 0x48      // the engine's filler between buffers
+	zipMinLen      = 32 << 10  // longest value from which values are compressed one by one
+	zipSampleBytes = 256 << 10 // what is tried first
+	zipSamples     = 16
+)
 
 // encodeFullZip lays every entry out as its control word, then its value, so that one row is one read (docs/format/writing.md section 5).
 func (b *leafBuilder) encodeFullZip(lv pageLevels) (*Page, error) {
@@ -33,8 +37,10 @@ func (b *leafBuilder) encodeFullZip(lv pageLevels) (*Page, error) {
 			width = 64
 		}
 		m.Details = &encpb.FullZipLayout_BitsPerOffset{BitsPerOffset: uint32(width)}
-		m.ValueCompression = variableEncoding(b.offset64)
-		z.zipVariable()
+		var err error
+		if m.ValueCompression, err = z.zipVariable(); err != nil {
+			return nil, err
+		}
 	case leafVector:
 		valueBytes := b.valueBytes
 		if b.itemValid != nil {
@@ -109,28 +115,72 @@ func (z *zipWriter) zipFixed(valueBytes int) {
 }
 
 // zipVariable writes a length and bytes for every valid entry; a null has a slot but no bytes.
-func (z *zipWriter) zipVariable() {
+func (z *zipWriter) zipVariable() (*encpb.CompressiveEncoding, error) {
 	b := z.b
-	z.out = make([]byte, 0, z.lv.entries*(z.controlBytes+4)+len(b.data))
+	message := variableEncoding(b.offset64)
+	data, ends := b.data, b.ends
+	zip, err := b.valueZip()
+	if err != nil {
+		return nil, err
+	}
+	if zip != nil {
+		message = generalEncoding(zip.scheme, zip.level, message)
+	} else if f := b.fsst(); f != nil {
+		data, ends, message = f.data, f.ends, f.message()
+	}
+	z.out = make([]byte, 0, z.lv.entries*(z.controlBytes+4)+len(data))
 	slot, from := 0, uint32(0)
+	var scratch []byte
 	for entry := range z.lv.entries {
 		z.control(entry)
 		if !z.lv.isVisible(entry) {
 			continue
 		}
-		to := b.ends[slot]
+		to := ends[slot]
 		slot++
 		if z.lv.def != nil && z.lv.def[entry] > 0 {
 			continue
 		}
-		if b.offset64 {
-			z.out = binary.LittleEndian.AppendUint64(z.out, uint64(to-from))
-		} else {
-			z.out = binary.LittleEndian.AppendUint32(z.out, to-from)
+		value := data[from:to]
+		if zip != nil {
+			scratch = zip.append(scratch[:0], value)
+			value = scratch
 		}
-		z.out = append(z.out, b.data[from:to]...)
+		if b.offset64 {
+			z.out = binary.LittleEndian.AppendUint64(z.out, uint64(len(value)))
+		} else {
+			z.out = binary.LittleEndian.AppendUint32(z.out, uint32(len(value)))
+		}
+		z.out = append(z.out, value...)
 		from = to
 	}
+	return message, nil
+}
+
+// valueZip is the compression of each value, or nil: what the metadata asks for, else zstd for long values that shrink by it.
+func (b *leafBuilder) valueZip() (*compressor, error) {
+	if b.zip != nil || b.options.plain || b.options.fsst || b.maxLen <= zipMinLen || len(b.data) < fsstMinBytes {
+		return b.zip, nil
+	}
+	if b.wideZip == nil {
+		var err error
+		if b.wideZip, err = newCompressor(encpb.CompressionScheme_COMPRESSION_ZSTD, 0); err != nil {
+			return nil, err
+		}
+	}
+	raw, zipped := 0, 0
+	var scratch []byte
+	for i := 0; i < b.slots && raw < zipSampleBytes; i += 1 + b.slots/zipSamples {
+		value := b.slotValue(i)
+		value = value[:min(len(value), zipSampleBytes/zipSamples)]
+		scratch = b.wideZip.append(scratch[:0], value)
+		raw += len(value)
+		zipped += len(scratch)
+	}
+	if zipped > raw-raw/saveShare {
+		return nil, nil
+	}
+	return b.wideZip, nil
 }
 
 // rowIndex is the start of each row, then the total, in the smallest of 1, 2, 4 or 8 bytes each.

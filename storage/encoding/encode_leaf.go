@@ -30,6 +30,12 @@ type leafShape struct {
 	dim        int  // vector: items per value
 	integer    bool // fixed: worth bitpacking
 	offset64   bool // variable: 64-bit offsets
+	text       bool // variable: strings, worth FSST
+
+	// The column is an Arrow dictionary: its pages have dictionaries whatever they cost, with indices as wide as its own.
+	isDictionary bool
+	indexBytes   int
+	indexMax     uint64 // largest index
 }
 
 func leafShapeOf(t arrow.DataType) (leafShape, error) {
@@ -38,10 +44,27 @@ func leafShapeOf(t arrow.DataType) (leafShape, error) {
 		return leafShape{kind: leafNull}, nil
 	case *arrow.BooleanType:
 		return leafShape{kind: leafBool, valueBytes: 1}, nil
-	case *arrow.StringType, *arrow.BinaryType:
+	case *arrow.StringType:
+		return leafShape{kind: leafVariable, text: true}, nil
+	case *arrow.BinaryType:
 		return leafShape{kind: leafVariable}, nil
-	case *arrow.LargeStringType, *arrow.LargeBinaryType:
+	case *arrow.LargeStringType:
+		return leafShape{kind: leafVariable, offset64: true, text: true}, nil
+	case *arrow.LargeBinaryType:
 		return leafShape{kind: leafVariable, offset64: true}, nil
+	case *arrow.DictionaryType:
+		s, err := leafShapeOf(t.ValueType)
+		if err != nil || (s.kind != leafVariable && s.kind != leafFixed) || s.isDictionary {
+			return leafShape{}, errs.New(errs.ErrUnsupported, "%s cannot be written", t)
+		}
+		s.isDictionary, s.indexBytes = true, t.BitWidth()/8
+		s.indexMax = math.MaxUint64 >> (64 - t.BitWidth())
+		if arrow.IsSignedInteger(t.IndexType.ID()) {
+			s.indexMax >>= 1
+		}
+		return s, nil
+	case arrow.ExtensionType:
+		return leafShapeOf(t.StorageType())
 	case *arrow.FixedSizeListType:
 		item, err := leafShapeOf(t.Elem())
 		if err != nil {
@@ -69,6 +92,9 @@ func leafShapeOf(t arrow.DataType) (leafShape, error) {
 // null or empty list). Levels are canonical while collecting: each layer owns its level numbers whether they occur or not.
 type leafBuilder struct {
 	leafShape
+	options    leafOptions
+	zip        *compressor  // of what the metadata asks for, or nil
+	wideZip    *compressor  // of values that are wide enough by themselves, made when the first is met
 	steps      []encodeStep // outer-most first; the last is the leaf
 	maxRep     uint16       // number of lists
 	maxVisible uint16       // entries with a canonical definition level above it have no slot
@@ -86,18 +112,28 @@ type leafBuilder struct {
 	ends      []uint32 // variable: end of value i in data
 	maxLen    int      // variable: longest value
 	itemValid []byte   // vector: one byte per item, nil = all valid
+	slotNull  []byte   // while a page is made: one byte per slot, nil = no nulls
 }
 
 func (b *leafBuilder) reset() {
 	b.firstRow += uint64(b.rows)
 	b.rows, b.entries, b.hidden, b.slots, b.nulls, b.maxLen = 0, 0, 0, 0, 0, 0
-	b.def, b.itemValid = nil, nil
+	b.def, b.itemValid, b.slotNull = nil, nil, nil
 	b.rep, b.data, b.ends = b.rep[:0], b.data[:0], b.ends[:0]
 }
 
 func (b *leafBuilder) sizeBytes() int { return len(b.data) + 4*len(b.ends) + len(b.rep)/4 }
 
 func (b *leafBuilder) isWide() bool {
+	switch b.options.structural {
+	case "miniblock":
+		return false
+	case "fullzip":
+		return !b.isDictionary && (b.kind == leafVariable || b.kind == leafFixed || b.kind == leafVector)
+	}
+	if b.isDictionary {
+		return false
+	}
 	switch b.kind {
 	case leafVariable:
 		return b.maxLen >= wideBytes
@@ -204,6 +240,9 @@ type leafSource struct {
 	bitsAt  int    // and the position of its first bit
 	items   arrow.Array
 	itemsAt int // vector: the first item of value 0
+
+	dict   *array.Dictionary // dictionaries: the indices, and the values
+	values *leafSource
 }
 
 func (b *leafBuilder) source(arr arrow.Array) leafSource {
@@ -216,6 +255,10 @@ func (b *leafBuilder) source(arr arrow.Array) leafSource {
 	}
 	if arr.Len() == 0 {
 		return leafSource{}
+	}
+	if d, ok := arr.(*array.Dictionary); ok {
+		values := b.source(d.Dictionary())
+		return leafSource{dict: d, values: &values}
 	}
 	switch b.kind {
 	case leafFixed:
@@ -247,6 +290,15 @@ func (b *leafBuilder) source(arr arrow.Array) leafSource {
 // appendRun adds values [lo, hi) of the source.
 func (b *leafBuilder) appendRun(src leafSource, lo, hi int) error {
 	if lo == hi {
+		return nil
+	}
+	if src.dict != nil {
+		for i := lo; i < hi; i++ {
+			at := src.dict.GetValueIndex(i)
+			if err := b.appendRun(*src.values, at, at+1); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 	switch b.kind {

@@ -1,7 +1,10 @@
 package encoding
 
 import (
+	"encoding/binary"
 	"math/bits"
+
+	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/lakesql/lakesql/storage/pb/encpb"
 )
@@ -82,6 +85,56 @@ func (b *leafBuilder) levels() pageLevels {
 		lv.def[i] = renumber[d]
 	}
 	return lv
+}
+
+// levelCodec is how the levels of one page are stored: bitpacked in that many bits (0 = all are zero), or as runs.
+type levelCodec struct {
+	width  int
+	isRuns bool
+}
+
+// codecFor chooses: nothing for zeros alone, runs (version 2.2) where they take less than packed levels.
+func codecFor(levels []uint16, largest uint16, v22 bool) levelCodec {
+	c := levelCodec{width: levelBits(largest)}
+	if bitsOf(levels) == 0 {
+		return levelCodec{}
+	}
+	if !v22 {
+		return c
+	}
+	const header = 8
+	runs := countRuns(levels)*(levelBytes+1) + header*(1+len(levels)/packBlock)
+	c.isRuns = runs < len(levels)*c.width/8
+	return c
+}
+
+const levelBytes = 2
+
+func (c levelCodec) append(dst []byte, levels []uint16) []byte {
+	switch {
+	case c.isRuns:
+		return appendLevelRuns16(dst, levels)
+	case c.width == 0:
+		return dst
+	}
+	return appendLevels(dst, levels, c.width)
+}
+
+// appendLevelRuns16 appends the block form of runs: the size of the values, the values, a length byte each.
+func appendLevelRuns16(dst []byte, levels []uint16) []byte {
+	at := len(dst)
+	dst = binary.LittleEndian.AppendUint64(dst, 0)
+	v := runValues{data: arrow.Uint16Traits.CastToBytes(levels), valueBytes: levelBytes}
+	dst = v.appendBuffer(dst, 0, 0, len(levels))
+	binary.LittleEndian.PutUint64(dst[at:], uint64(len(dst)-at-8))
+	return v.appendBuffer(dst, 1, 0, len(levels))
+}
+
+func (c levelCodec) message() *encpb.CompressiveEncoding {
+	if c.isRuns {
+		return runValues{valueBytes: levelBytes}.message()
+	}
+	return levelEncoding(c.width)
 }
 
 func (lv pageLevels) isVisible(entry int) bool {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/storage/pb/encpb"
 )
 
@@ -16,7 +17,11 @@ const (
 // encodeMiniBlock lays the page out as chunks of a power of two values, each with its own levels (docs/format/writing.md section 3).
 func (b *leafBuilder) encodeMiniBlock(lv pageLevels, opts EncodeOptions) (*Page, error) {
 	vals := b.chunkValues(opts)
+	if vals == nil {
+		return nil, errs.New(errs.ErrOverflow, "more different values than the dictionary's indices can say, %d", b.indexMax)
+	}
 	w := chunkWriter{lv: lv, vals: vals, v22: opts.V22}
+	w.rep, w.def = codecFor(lv.rep, lv.maxRep, opts.V22), codecFor(lv.def, lv.maxDef, opts.V22)
 	w.chunks = make([]byte, 0, len(b.data)+4*len(b.ends)+lv.entries/2+4096) // about the size of plain values, so that it grows seldom
 	if err := w.run(b.slots); err != nil {
 		return nil, err
@@ -34,12 +39,12 @@ func (b *leafBuilder) encodeMiniBlock(lv pageLevels, opts EncodeOptions) (*Page,
 		buffers = append(buffers, d.buffer)
 	}
 	if lv.rep != nil {
-		m.RepCompression = levelEncoding(levelBits(lv.maxRep))
+		m.RepCompression = w.rep.message()
 		m.RepetitionIndexDepth = 1
 		buffers = append(buffers, w.repIndex())
 	}
 	if lv.def != nil {
-		m.DefCompression = levelEncoding(levelBits(lv.maxDef))
+		m.DefCompression = w.def.message()
 	}
 	return &Page{Layout: &encpb.PageLayout{Layout: &encpb.PageLayout_MiniBlockLayout{MiniBlockLayout: m}}, Buffers: buffers}, nil
 }
@@ -49,6 +54,8 @@ type chunkWriter struct {
 	lv     pageLevels
 	vals   chunkValues
 	v22    bool
+	rep    levelCodec
+	def    levelCodec
 	words  []byte // chunk metadata
 	chunks []byte
 	rows   [][2]uint64 // repetition index: rows finished, levels left over
@@ -127,14 +134,14 @@ func (w *chunkWriter) appendChunk(entry, entryEnd, first, n int) {
 	w.pad(start)
 	if w.lv.rep != nil {
 		at := len(w.chunks)
-		w.chunks = appendLevels(w.chunks, w.lv.rep[entry:entryEnd], levelBits(w.lv.maxRep))
+		w.chunks = w.rep.append(w.chunks, w.lv.rep[entry:entryEnd])
 		sizes[0] = len(w.chunks) - at
 		binary.LittleEndian.PutUint16(w.chunks[repAt:], uint16(sizes[0]))
 		w.pad(start)
 	}
 	if w.lv.def != nil {
 		at := len(w.chunks)
-		w.chunks = appendLevels(w.chunks, w.lv.def[entry:entryEnd], levelBits(w.lv.maxDef))
+		w.chunks = w.def.append(w.chunks, w.lv.def[entry:entryEnd])
 		sizes[1] = len(w.chunks) - at
 		binary.LittleEndian.PutUint16(w.chunks[defAt:], uint16(sizes[1]))
 		w.pad(start)

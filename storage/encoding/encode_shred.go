@@ -89,6 +89,9 @@ func (b *leafBuilder) add(arr arrow.Array, lo, hi int) error {
 		} else {
 			e = e.markNulls(arr, s)
 		}
+		if d, ok := arr.(*array.Dictionary); ok && d.Dictionary().NullN() > 0 {
+			e = e.markNullValues(d, s)
+		}
 		if e.index != nil && !s.nullable && e.hasLevel(s.defNull) {
 			return errs.New(errs.ErrInvalid, "column %q has a null but is declared without nulls", s.path)
 		}
@@ -141,6 +144,17 @@ func (e entrySet) markNulls(arr arrow.Array, s encodeStep) entrySet {
 	e = e.indexed()
 	for i, at := range e.index {
 		if at >= 0 && arr.IsNull(at) {
+			e.index[i], e.def[i] = -1, s.defNull
+		}
+	}
+	return e
+}
+
+// markNullValues ends the entries whose dictionary value is null.
+func (e entrySet) markNullValues(d *array.Dictionary, s encodeStep) entrySet {
+	e = e.indexed()
+	for i, at := range e.index {
+		if at >= 0 && d.Dictionary().IsNull(d.GetValueIndex(at)) {
 			e.index[i], e.def[i] = -1, s.defNull
 		}
 	}

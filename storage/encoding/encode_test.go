@@ -172,7 +172,7 @@ func TestThePageLayoutFitsTheValues(t *testing.T) {
 			[]string{"0: 3000 rows from 0, chunks inlinebitpacking [3]"},
 		},
 		{"one integer", int64s(3000, func(int) int64 { return 7 }, nil), EncodeOptions{V22: true}, []string{"0: 3000 rows from 0, constant 0700000000000000 [1]"}},
-		{"one integer in 2.1", int64s(3000, func(int) int64 { return 7 }, nil), EncodeOptions{}, []string{"0: 3000 rows from 0, chunks inlinebitpacking [1]"}},
+		{"one integer in 2.1", int64s(3000, func(int) int64 { return 7 }, nil), EncodeOptions{}, []string{"0: 3000 rows from 0, chunks rle [1]"}},
 		{"nulls alone", int64s(10, ident, func(int) bool { return false }), EncodeOptions{}, []string{"0: 10 rows from 0, constant  [3]"}},
 		{"different strings", stringsOf(500, func(i int) string { return fmt.Sprint(i) }), EncodeOptions{}, []string{"0: 500 rows from 0, chunks variable [1]"}},
 		{

@@ -2,15 +2,8 @@ package encoding
 
 import (
 	"encoding/binary"
-	"math/bits"
 
 	"github.com/lakesql/lakesql/storage/pb/encpb"
-)
-
-const (
-	chunkValuesMax = 12      // log2 of the most values in a chunk
-	chunkTarget    = 8 << 10 // bytes of values that a chunk aims to hold
-	packSaving     = 4       // bitpacking must save at least 1/packSaving of the bytes
 )
 
 // chunkValues compresses the values of one page chunk by chunk.
@@ -31,40 +24,41 @@ type pageDictionary struct {
 	buffer  []byte
 }
 
+// chunkValues returns nil for an Arrow dictionary with more values than its indices can say.
 func (b *leafBuilder) chunkValues(opts EncodeOptions) chunkValues {
+	if b.isDictionary {
+		return b.dictionaryChunks(opts, 0)
+	}
+	v := b.bareValues(opts)
+	if b.zip == nil || v.dictionary() != nil {
+		return v
+	}
+	return &generalValues{chunkValues: v, c: b.zip}
+}
+
+func (b *leafBuilder) bareValues(opts EncodeOptions) chunkValues {
 	switch b.kind {
 	case leafBool:
 		return boolValues{data: b.data}
 	case leafVector:
 		return vectorValues{data: b.data, valid: b.itemValid, valueBytes: b.valueBytes, dim: b.dim}
 	case leafVariable:
-		if d := b.dictionaryValues(); d != nil {
+		return b.variableChunks(opts)
+	}
+	return b.fixedValues(opts)
+}
+
+// variableChunks chooses among a dictionary, encoded bytes and plain ones.
+func (b *leafBuilder) variableChunks(opts EncodeOptions) chunkValues {
+	if !b.options.plain {
+		if d := b.variableDictionary(opts); d != nil {
 			return d
 		}
-		return &variableValues{data: b.data, ends: b.ends, offset64: b.offset64, targetBytes: chunkTarget}
+		if f := b.fsst(); f != nil {
+			return f
+		}
 	}
-	return fixedValues(b.data, b.valueBytes, b.integer)
-}
-
-// fixedValues chooses between plain and bitpacked values for the whole page.
-func fixedValues(data []byte, valueBytes int, integer bool) chunkValues {
-	plain := flatValues{data: data, valueBytes: valueBytes}
-	if !integer {
-		return plain
-	}
-	block, packed := packBlock*valueBytes, 0
-	for at := 0; at < len(data); at += block {
-		packed += valueBytes + widthOf(data[at:min(at+block, len(data))], valueBytes)*packBlock/8
-	}
-	if packed > len(data)-len(data)/packSaving {
-		return plain
-	}
-	return packedValues{data: data, valueBytes: valueBytes}
-}
-
-// logFor is log2 of how many values of a size fit the target, at least two.
-func logFor(valueBytes, targetBytes int) int {
-	return max(1, min(chunkValuesMax, bits.Len(uint(targetBytes/valueBytes))-1))
+	return &variableValues{data: b.data, ends: b.ends, offset64: b.offset64, targetBytes: chunkTarget}
 }
 
 // flatValues are plain values.
