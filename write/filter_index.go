@@ -180,11 +180,11 @@ func (b *filterBuild) run(ctx context.Context) (Committed, error) {
 func (b *filterBuild) newBuilder() (columnBuilder, error) {
 	switch b.spec.Kind {
 	case index.KindLabelList:
-		return labellist.NewBuilder(b.spec.Column, b.typ, b.opts.Budget)
+		return labellist.NewBuilder(b.spec.Column, b.typ, index.BuildOptions{Budget: b.opts.Budget})
 	case index.KindBitmap:
-		return bitmap.NewBuilder(b.spec.Column, b.typ, b.opts.Budget)
+		return bitmap.NewBuilder(b.spec.Column, b.typ, index.BuildOptions{Budget: b.opts.Budget})
 	case index.KindBTree:
-		return btree.NewBuilder(b.spec.Column, b.typ, b.opts.Budget)
+		return btree.NewBuilder(b.spec.Column, b.typ, index.BuildOptions{Budget: b.opts.Budget})
 	case index.KindZoneMap:
 		return zonemap.NewBuilder(b.spec.Column, b.typ, b.spec.RowsPerZone, b.opts.Budget)
 	default:

@@ -67,61 +67,67 @@ func (c *Collector) write(ctx context.Context, out *file.Writer, s *arrow.Schema
 		}
 		out.SetMetadata(opts.NullsKey, fmt.Append(nil, buffer))
 	}
-	out.SetMetadata(statsKey, fmt.Appendf(nil, `{"num_bitmaps":%d}`, c.Values()))
 	return c.writeBatches(ctx, out, s)
 }
 
 func (c *Collector) writeBatches(ctx context.Context, out *file.Writer, s *arrow.Schema) error {
-	b := batchWriter{ctx: ctx, codec: c.codec, schema: s, out: out}
+	b := batchWriter{codec: c.codec, schema: s, out: out}
 	b.bitmaps = array.NewBinaryBuilder(compute.GetAllocator(ctx), arrow.BinaryTypes.Binary)
 	defer b.bitmaps.Release()
-	if c.null.count > 0 {
-		b.nulls = 1
-		if err := b.append(c.null.rows()); err != nil {
-			return err
-		}
+	count := 0
+	err := c.each(ctx, func(isNull bool, k key.Key, rows *rowset.Set) error {
+		count++
+		return b.append(ctx, isNull, k, rows)
+	})
+	if err != nil {
+		return err
 	}
-	for _, e := range c.sorted() {
-		b.keys = append(b.keys, e.key)
-		if err := b.append(e.holder.rows()); err != nil {
-			return err
-		}
-	}
-	return b.flush()
+	out.SetMetadata(statsKey, fmt.Appendf(nil, `{"num_bitmaps":%d}`, count))
+	return b.flush(ctx)
 }
 
-// batchWriter cuts entries into batches; a key is noted before its rows are appended.
+// batchWriter cuts entries into batches.
 type batchWriter struct {
-	ctx     context.Context //nolint:containedctx // lives for one call of writeBatches
 	codec   key.Codec
 	schema  *arrow.Schema
 	out     *file.Writer
 	nulls   int
 	keys    []key.Key
+	texts   []byte // what the keys of wide codecs point into
 	bitmaps *array.BinaryBuilder
 	scratch []byte
 }
 
-func (b *batchWriter) append(rows *rowset.Set) error {
+func (b *batchWriter) append(ctx context.Context, isNull bool, k key.Key, rows *rowset.Set) error {
+	if isNull {
+		b.nulls++
+	} else {
+		if b.codec.IsWide() {
+			start := len(b.texts)
+			b.texts = append(b.texts, k.Bytes...) // when it moves, earlier keys keep the old memory
+			k.Bytes = b.texts[start:len(b.texts):len(b.texts)]
+		}
+		b.keys = append(b.keys, k)
+	}
 	var err error
 	if b.scratch, err = rowset.AppendTree(b.scratch[:0], rows); err != nil {
 		return err
 	}
 	b.bitmaps.Append(b.scratch)
-	if b.bitmaps.Len() < writeRows && b.bitmaps.DataLen() < writeBytes {
+	if b.bitmaps.Len() < writeRows && b.bitmaps.DataLen() < writeBytes && len(b.texts) < writeBytes {
 		return nil
 	}
-	return b.flush()
+	return b.flush(ctx)
 }
 
-func (b *batchWriter) flush() error {
+func (b *batchWriter) flush(ctx context.Context) error {
 	if b.bitmaps.Len() == 0 {
 		return nil
 	}
-	if err := b.ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	keys, err := b.codec.Array(compute.GetAllocator(b.ctx), b.nulls, b.keys)
+	keys, err := b.codec.Array(compute.GetAllocator(ctx), b.nulls, b.keys)
 	if err != nil {
 		return err
 	}
@@ -130,6 +136,6 @@ func (b *batchWriter) flush() error {
 	defer bitmaps.Release()
 	batch := array.NewRecordBatch(b.schema, []arrow.Array{keys, bitmaps}, int64(keys.Len()))
 	defer batch.Release()
-	b.nulls, b.keys = 0, b.keys[:0]
-	return b.out.Write(b.ctx, batch)
+	b.nulls, b.keys, b.texts = 0, b.keys[:0], b.texts[:0]
+	return b.out.Write(ctx, batch)
 }

@@ -30,7 +30,7 @@ var ctx = context.Background()
 
 func build(tb segtest.TB, store object.Store, values arrow.Array, keys []uint64, pageRows int, version file.Version) *btree.Segment {
 	tb.Helper()
-	b, err := btree.NewBuilder("c", values.DataType(), nil)
+	b, err := btree.NewBuilder("c", values.DataType(), index.BuildOptions{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestMemoryOfLookupsGoesThroughTheAllocatorOfTheContext(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b, err := btree.NewBuilder("c", arrow.PrimitiveTypes.Int64, mem.NewBudget("build", 100, nil))
+	b, err := btree.NewBuilder("c", arrow.PrimitiveTypes.Int64, index.BuildOptions{Budget: mem.NewBudget("build", 100, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}

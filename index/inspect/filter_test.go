@@ -25,7 +25,7 @@ func segments(t *testing.T) *object.Memory {
 	ctx := context.Background()
 	store := object.NewMemory("t")
 	keys := []uint64{0, 1, 2, 1 << 32, 1<<32 | 1, 1<<32 | 2}
-	labels, err := labellist.NewBuilder("labels", arrow.ListOf(arrow.BinaryTypes.String), nil)
+	labels, err := labellist.NewBuilder("labels", arrow.ListOf(arrow.BinaryTypes.String), index.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func segments(t *testing.T) *object.Memory {
 		t.Fatal(err)
 	}
 	values := segtest.Array(t, arrow.PrimitiveTypes.Float64, `[1.5, null, -3, 1.5, 7, null]`)
-	tenants, err := bitmap.NewBuilder("v", values.DataType(), nil)
+	tenants, err := bitmap.NewBuilder("v", values.DataType(), index.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func segments(t *testing.T) *object.Memory {
 	if _, err := tenants.Write(ctx, segtest.Create(t, store, "bitmap/"+bitmap.FileName), file.V22); err != nil {
 		t.Fatal(err)
 	}
-	sorted, err := btree.NewBuilder("v", values.DataType(), nil)
+	sorted, err := btree.NewBuilder("v", values.DataType(), index.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

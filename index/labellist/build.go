@@ -6,9 +6,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/index/bitmap"
 	"github.com/lakesql/lakesql/internal/errs"
-	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/storage/file"
 	"github.com/lakesql/lakesql/storage/object"
 	"github.com/lakesql/lakesql/storage/rowset"
@@ -26,7 +26,7 @@ type Builder struct {
 	column string
 	labels *bitmap.Collector
 	nulls  rowset.Builder
-	held   *mem.Reservation
+	given  *rowset.Set // NULL lists of segments that are taken over
 	keys   []uint64 // one per element of the batch being added
 }
 
@@ -46,26 +46,26 @@ func ItemType(column string, t arrow.DataType) (arrow.DataType, error) {
 	case arrow.LIST, arrow.LARGE_LIST, arrow.FIXED_SIZE_LIST, arrow.STRUCT, arrow.MAP:
 		return nil, errs.New(errs.ErrUnsupported, "column %q is nested deeper than one list (%s): a LABEL_LIST index needs lists of plain values", column, t)
 	}
-	if _, err := bitmap.NewCollector(item, nil); err != nil {
+	if _, err := bitmap.NewCollector(item, index.BuildOptions{}); err != nil {
 		return nil, errs.New(errs.ErrUnsupported, "column %q: a LABEL_LIST index cannot hold its elements: %w", column, err)
 	}
 	return item, nil
 }
 
-// NewBuilder collects the column of type t; budget (nil = nobody) pays. Errors: as ItemType.
-func NewBuilder(column string, t arrow.DataType, budget *mem.Budget) (*Builder, error) {
+// NewBuilder collects the column of type t. Errors: as ItemType.
+func NewBuilder(column string, t arrow.DataType, opts index.BuildOptions) (*Builder, error) {
 	item, err := ItemType(column, t)
 	if err != nil {
 		return nil, err
 	}
-	labels, err := bitmap.NewCollector(item, budget)
+	labels, err := bitmap.NewCollector(item, opts)
 	if err != nil {
 		return nil, err
 	}
-	return &Builder{column: column, labels: labels, held: budget.Reserve()}, nil
+	return &Builder{column: column, labels: labels, given: &rowset.Set{}}, nil
 }
 
-// Add takes rows: list i of lists belongs to the row of stored key keys[i]. Errors: ErrInvalid for another type, ErrMemoryLimit.
+// Add takes rows: list i of lists belongs to the row of stored key keys[i]. Errors: ErrInvalid for another type, ErrMemoryLimit, ErrDiskFull, ErrIO.
 func (b *Builder) Add(ctx context.Context, lists arrow.Array, keys []uint64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (b *Builder) Add(ctx context.Context, lists arrow.Array, keys []uint64) err
 	}
 	first, _ := list.ValueOffsets(0)
 	_, last := list.ValueOffsets(lists.Len() - 1)
-	if err := b.held.Resize(b.nulls.SizeBytes() + 8*(last-first)); err != nil {
+	if err := b.labels.HoldOthers(b.nulls.SizeBytes() + b.given.SizeBytes() + 8*(last-first)); err != nil {
 		return err
 	}
 	// A NULL list may span elements that mean nothing, so runs of lists are added between the NULL ones.
@@ -115,13 +115,27 @@ func (b *Builder) Add(ctx context.Context, lists arrow.Array, keys []uint64) err
 	return flush(last)
 }
 
+// AddSegment takes over the rows of another segment that keep names; it must stay open until Write is done. No row may be in two segments, or in one and be added.
+// Errors: ErrInvalid, also for a segment that does not tell NULL lists from lists without its labels.
+func (b *Builder) AddSegment(s *Segment, keep index.KeyMap) error {
+	nulls, known := s.NullLists()
+	if !known || s.meta.Stale {
+		return errs.New(errs.ErrInvalid, "index %s: a segment that does not know its NULL lists or may hold entries of updated rows cannot be taken over", s.meta.Name)
+	}
+	b.given = rowset.Union(b.given, keep.MapSet(nulls))
+	if err := b.labels.HoldOthers(b.nulls.SizeBytes() + b.given.SizeBytes()); err != nil {
+		return err
+	}
+	return b.labels.AddSegment(s.file, keep)
+}
+
+// Runs is the number of sorted runs that were written to disk so far.
+func (b *Builder) Runs() int { return b.labels.Runs() }
+
 // Write writes the segment's file as version (2.1 or 2.2; zero = 2.2) and publishes w; after an error w is dropped.
 func (b *Builder) Write(ctx context.Context, w object.Writer, version file.Version) (file.Written, error) {
-	return b.labels.Write(ctx, w, bitmap.WriteOptions{Version: version, NullLists: b.nulls.Set(), NullsKey: nullsKey})
+	return b.labels.Write(ctx, w, bitmap.WriteOptions{Version: version, NullLists: rowset.Union(b.given, b.nulls.Set()), NullsKey: nullsKey})
 }
 
 // Free gives the memory back to the budget.
-func (b *Builder) Free() {
-	b.labels.Free()
-	b.held.Free()
-}
+func (b *Builder) Free() { b.labels.Free() }

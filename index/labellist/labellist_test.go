@@ -31,7 +31,7 @@ var ctx = context.Background()
 // build writes a segment over lists and opens it.
 func build(tb segtest.TB, store object.Store, lists arrow.Array, keys []uint64, version file.Version) *labellist.Segment {
 	tb.Helper()
-	b, err := labellist.NewBuilder("labels", lists.DataType(), nil)
+	b, err := labellist.NewBuilder("labels", lists.DataType(), index.BuildOptions{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestColumnsThatCannotBeIndexedAreRefusedByName(t *testing.T) {
 		{arrow.ListOf(arrow.StructOf(arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int8})), errs.ErrUnsupported, "nested deeper than one list"},
 		{arrow.ListOf(&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.BinaryTypes.String}), errs.ErrUnsupported, "dictionary"},
 	} {
-		_, err := labellist.NewBuilder("c", c.typ, nil)
+		_, err := labellist.NewBuilder("c", c.typ, index.BuildOptions{})
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", c.typ, err)
 		}
@@ -333,12 +333,12 @@ func TestMemoryIsPaidForAndGivenBack(t *testing.T) {
 	if _, err := labellist.Open(ctx, segtest.Opener(store, "seg"), index.Meta{Version: 1}, index.OpenOptions{Budget: mem.NewBudget("index", 100, nil)}); !errors.Is(err, errs.ErrMemoryLimit) {
 		t.Errorf("a budget of 100 bytes: %v", err)
 	}
-	b, err := labellist.NewBuilder("labels", arrow.ListOf(arrow.BinaryTypes.String), mem.NewBudget("build", 200, nil))
+	b, err := labellist.NewBuilder("labels", arrow.ListOf(arrow.BinaryTypes.String), index.BuildOptions{Budget: mem.NewBudget("build", 50, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Add(ctx, listsOfL(t), make([]uint64, 7)); !errors.Is(err, errs.ErrMemoryLimit) {
-		t.Errorf("building within 200 bytes: %v", err)
+		t.Errorf("building within 50 bytes: %v", err)
 	}
 }
 
@@ -360,7 +360,7 @@ func TestNewerSegmentsAreRefused(t *testing.T) {
 func TestFilesOfOldEnginesAreTrustedForTrueAlone(t *testing.T) {
 	// A bitmap file without the metadata that names the NULL lists is what engines up to 1.0 wrote.
 	store := object.NewMemory("t")
-	c, err := bitmap.NewCollector(arrow.BinaryTypes.String, nil)
+	c, err := bitmap.NewCollector(arrow.BinaryTypes.String, index.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -206,3 +206,13 @@ func Files(tb testing.TB, store object.Store, dir string) map[string][]byte {
 	}
 	return out
 }
+
+// DrawCuts cuts n rows into at most parts consecutive parts: part i is the rows from cut i to cut i+1.
+func DrawCuts(t *rapid.T, n, parts int) []int {
+	cuts := []int{0, n}
+	for range rapid.IntRange(0, parts-1).Draw(t, "cuts") {
+		cuts = append(cuts, rapid.IntRange(0, n).Draw(t, "cut"))
+	}
+	slices.Sort(cuts)
+	return cuts
+}
