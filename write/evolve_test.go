@@ -33,6 +33,7 @@ func evolving(t *testing.T, opts CreateOptions) (*history, *storage.Table) {
 	if _, err := CreateTable(context.Background(), h.target, stock, opts); err != nil {
 		t.Fatal(err)
 	}
+	h.reopen()
 	table := openTable(t, h.target)
 	x := mustBegin(t, table, TxOptions{})
 	gone := slices.Concat(between(0, 7), between(40, 55), between(90, 100), between(100, 103), between(249, 250))

@@ -281,6 +281,14 @@ func (h *history) step() {
 		h.rows = rows
 	}
 	h.reopen()
+	if h.r.Intn(4) == 0 {
+		target := int64(30 + h.r.Intn(200))
+		if _, err := Compact(ctx, openTable(h.t, h.target), CompactOptions{TargetRows: target, Remapper: rebuilder{h.target}}); err != nil {
+			h.t.Fatalf("%s: %v", h.what, err)
+		}
+		h.what += ", compact"
+		h.reopen()
+	}
 	if h.r.Intn(3) == 0 {
 		spec := FilterIndexSpec{Column: "tag", Kind: index.KindBitmap}
 		if h.r.Intn(2) == 0 {
@@ -357,7 +365,7 @@ func TestRandomHistoriesMatchTheModel(t *testing.T) {
 					t.Fatal(err)
 				}
 				h.reopen()
-				for range 20 {
+				for range 14 {
 					h.step()
 				}
 				noGarbage(t, h.target)

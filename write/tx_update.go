@@ -103,10 +103,20 @@ type rowUpdate struct {
 
 // rowOrigin is a fragment that rows come from.
 type rowOrigin struct {
-	isFresh bool // rows of this transaction
-	ids     *manifest.RowIDs
-	created []manifest.VersionRun
-	ends    []uint64 // offset behind each run of created
+	isFresh  bool // rows of this transaction
+	ids      *manifest.RowIDs
+	versions []manifest.VersionRun // of its rows
+	ends     []uint64              // offset behind each run of versions
+}
+
+func newOrigin(ids *manifest.RowIDs, versions []manifest.VersionRun) *rowOrigin {
+	o := &rowOrigin{ids: ids, versions: versions}
+	end := uint64(0)
+	for _, r := range versions {
+		end += r.Count
+		o.ends = append(o.ends, end)
+	}
+	return o
 }
 
 func (u *rowUpdate) run(ctx context.Context, rows []rowset.RowAddr, with Batches) error {
@@ -163,7 +173,7 @@ func (u *rowUpdate) write(ctx context.Context, old []rowset.RowAddr, batch arrow
 			}
 			if p.ids != nil {
 				u.ids = append(u.ids, p.ids.At(uint64(old[hi].Offset())))
-				u.created = manifest.AppendVersion(u.created, 1, p.createdAt(uint64(old[hi].Offset())))
+				u.created = manifest.AppendVersion(u.created, 1, p.versionAt(uint64(old[hi].Offset())))
 			}
 		}
 		part := batch.NewSlice(int64(lo), int64(hi))
@@ -192,24 +202,22 @@ func (u *rowUpdate) origin(ctx context.Context, id uint32) (*rowOrigin, error) {
 		if !ok {
 			return nil, errs.New(errs.ErrInternal, "fragment %d is not there", id)
 		}
-		var err error
-		if o.ids, err = f.RowIDs(ctx); err != nil {
+		ids, err := f.RowIDs(ctx)
+		if err != nil {
 			return nil, err
 		}
-		if o.created, err = f.CreatedVersions(ctx); err != nil {
+		created, err := f.CreatedVersions(ctx)
+		if err != nil {
 			return nil, err
 		}
-		end := uint64(0)
-		for _, r := range o.created {
-			end += r.Count
-			o.ends = append(o.ends, end)
-		}
+		o = newOrigin(ids, created)
 	}
 	u.origins[id] = o
 	return o, nil
 }
 
-func (o *rowOrigin) createdAt(offset uint64) uint64 {
+// versionAt is the version of the row at an offset.
+func (o *rowOrigin) versionAt(offset uint64) uint64 {
 	lo, hi := 0, len(o.ends)-1
 	for lo < hi {
 		if mid := (lo + hi) / 2; o.ends[mid] <= offset {
@@ -218,7 +226,7 @@ func (o *rowOrigin) createdAt(offset uint64) uint64 {
 			hi = mid
 		}
 	}
-	return o.created[lo].Version
+	return o.versions[lo].Version
 }
 
 // nameRows gives the fragments of moved rows the ids of their rows, and the versions that created them.
