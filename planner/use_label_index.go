@@ -24,6 +24,9 @@ type leaf struct {
 
 // indexLeaf recognises a condition over one column that an index of the table answers.
 func indexLeaf(table exec.Indexed, scan *logical.Scan, cond expr.Expr) (leaf, bool) {
+	if !mayUseIndex(table, scan, cond) {
+		return leaf{}, false
+	}
 	column, predicate, ok := asPredicate(scan, cond)
 	if !ok {
 		return leaf{}, false
@@ -33,6 +36,22 @@ func indexLeaf(table exec.Indexed, scan *logical.Scan, cond expr.Expr) (leaf, bo
 		return leaf{}, false
 	}
 	return leaf{info: info, match: match, predicate: predicate}, true
+}
+
+// mayUseIndex says, without converting constants, whether a condition is about a column that has indices: of all that a query asks this is the cheapest.
+func mayUseIndex(table exec.Indexed, scan *logical.Scan, cond expr.Expr) bool {
+	call, ok := cond.(*expr.Call)
+	if !ok {
+		return false
+	}
+	indexes := table.Indexes()
+	for _, arg := range call.Args {
+		col, ok := scanColumn(scan, arg)
+		if ok && slices.ContainsFunc(indexes, func(info exec.IndexInfo) bool { return info.Column == col.Source }) {
+			return true
+		}
+	}
+	return false
 }
 
 // asPredicate turns "column operator constant" into an index predicate with the constant in the column's type. It refuses needles that are no constants, empty or NULL, and
@@ -129,6 +148,9 @@ func needles(lit *expr.Literal, t arrow.DataType) (arrow.Array, bool) {
 		return v, err == nil && v.Len() == 1
 	}
 	values := list.GetList()
+	if arrow.TypeEqual(values.DataType(), t) && values.NullN() == 0 { // IN converts long lists when it is resolved
+		return values, values.Len() > 0
+	}
 	parts := make([]arrow.Array, 0, values.Len())
 	for i := range values.Len() {
 		if values.IsNull(i) {
