@@ -27,6 +27,7 @@ type handler struct {
 	mysql.Handler
 	engine   *engine.Engine
 	sessions *gms.SessionManager
+	watch    *clientWatch
 }
 
 var _ mysql.Handler = (*handler)(nil)
@@ -136,10 +137,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, statement call, callba
 	}
 	defer sql.SessionCommandEnd(sc.Session)
 
-	watch, stop := context.WithCancel(sc)
-	g, watch := spawn.WithContext(watch, 0)
-	g.Go("client watch", func() error { watchClient(watch, c.Conn, cancel); return nil })
-	defer func() { stop(); _ = g.Wait() }()
+	defer h.watch.add(c, cancel)()
 
 	return spawn.Guard(func() error { return h.answer(sc, c, statement, callback) })
 }

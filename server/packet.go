@@ -27,6 +27,7 @@ const (
 // A command is a packet of sequence number 0; longer commands go on in further packets. Everything else passes through.
 type filterConn struct {
 	net.Conn
+	peek       *peeker                            // at the socket; nil where that cannot be
 	payloadMax int                                // longest command accepted, in bytes
 	prepare    func(query string) (string, error) // rewrites a statement to prepare, or refuses it
 	refuse     func(reason error) string          // a statement that fails with the reason

@@ -96,19 +96,21 @@ func Start(ctx context.Context, e *engine.Engine, opts Options) (*Server, error)
 	}
 	addUsers(e.SQLE(), opts.Users)
 	s := &Server{opts: opts, listener: l}
+	watch := newClientWatch()
 	config := gms.Config{
 		Protocol: "tcp", Address: l.Addr().String(), MaxConnections: opts.MaxConnections,
 		Listener: filterListener{Listener: l, wrap: s.filter},
 		Options: []gms.Option{func(inner *sqle.Engine, sm *gms.SessionManager, h mysql.Handler) (*sqle.Engine, *gms.SessionManager, mysql.Handler) {
-			return inner, sm, &handler{Handler: h, engine: e, sessions: sm}
+			return inner, sm, &handler{Handler: h, engine: e, sessions: sm, watch: watch}
 		}},
 	}
 	if s.inner, err = gms.NewServer(config, e.SQLE(), sql.NewContext, sessions(e), nil); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	ctx, s.cancel = context.WithCancel(ctx)
-	s.group, _ = spawn.WithContext(ctx, 0)
+	s.group, ctx = spawn.WithContext(ctx, 0)
 	s.group.Go("listener", s.inner.Start)
+	s.group.Go("client watch", func() error { return watch.run(ctx) })
 	return s, nil
 }
 
@@ -126,7 +128,7 @@ func sessions(e *engine.Engine) gms.SessionBuilder {
 // filter puts the packet filter before a connection.
 func (s *Server) filter(c net.Conn) net.Conn {
 	return &filterConn{
-		Conn: c, payloadMax: s.opts.MaxAllowedPacket,
+		Conn: c, peek: newPeeker(c), payloadMax: s.opts.MaxAllowedPacket,
 		prepare: func(query string) (string, error) {
 			r, err := dialect.Rewrite(query, s.opts.StatementLimits)
 			if err != nil {

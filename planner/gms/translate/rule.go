@@ -47,7 +47,8 @@ func RequestOf(ctx context.Context) *Request {
 // ruleID is a free number for the analyzer.
 const ruleID = analyzer.RuleId(100_001)
 
-// Install puts the rule in front of go-mysql-server's own, takes out the vector index rule, which cuts before it filters, and bounds join ordering, which explodes.
+// Install puts the rule in front of go-mysql-server's own, which act on what it leaves; takes out the vector index rule, which cuts before it filters, and bounds join
+// ordering, which explodes.
 func Install(a *analyzer.Analyzer) {
 	for _, b := range a.Batches {
 		var keep []analyzer.Rule
@@ -58,12 +59,23 @@ func Install(a *analyzer.Analyzer) {
 			case "optimizeJoins":
 				r.Apply = boundedJoins(r.Apply)
 			}
+			r.Apply = unlessOurs(r.Apply)
 			keep = append(keep, r)
 		}
 		b.Rules = keep
 	}
 	first := a.Batches[0]
 	first.Rules = append([]analyzer.Rule{{Id: ruleID, Apply: Rule}}, first.Rules...)
+}
+
+// unlessOurs spares a statement that is one plan of ours the rules: none of the many has anything to do on our node.
+func unlessOurs(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *sql.Context, a *analyzer.Analyzer, n sql.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *sql.QueryFlags) (sql.Node, transform.TreeIdentity, error) {
+		if _, ours := n.(*Node); ours {
+			return n, transform.SameTree, nil
+		}
+		return apply(ctx, a, n, scope, sel, flags)
+	}
 }
 
 // joinsMax is how many relations go-mysql-server may order: the time grows tenfold with every further two.
