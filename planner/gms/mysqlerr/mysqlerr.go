@@ -25,7 +25,7 @@ type code struct {
 const generalState = "HY000"
 
 // kinds maps our error kinds, the more special first: an error may be of several.
-func kinds() []struct {
+func kinds() []struct { //nolint:funlen // a flat table
 	kind error
 	code code
 } {
@@ -37,6 +37,24 @@ func kinds() []struct {
 		{context.Canceled, code{1317, "70100"}},
 		{errs.ErrMemoryLimit, code{1041, generalState}},
 		{errs.ErrDiskFull, code{1021, generalState}},
+		{errs.ErrBadDefault, code{1067, "42000"}},
+		{errs.ErrOutOfRange, code{1264, "22003"}},
+		{errs.ErrTooLong, code{1406, "22001"}},
+		{errs.ErrBadValue, code{1366, generalState}},
+		{errs.ErrBadTime, code{1292, "22007"}},
+		{errs.ErrTruncated, code{1265, "01000"}},
+		{errs.ErrBadJSON, code{3140, "22032"}},
+		{errs.ErrNull, code{1048, "23000"}},
+		{errs.ErrNoDefault, code{1364, generalState}},
+		{errs.ErrColumnCount, code{1136, "21S01"}},
+		{errs.ErrDuplicateKey, code{1062, "23000"}},
+		{errs.ErrReadOnly, code{1290, generalState}},
+		{errs.ErrUnknownTable, code{1051, "42S02"}},
+		{errs.ErrUnknownColumn, code{1054, "42S22"}},
+		{errs.ErrColumnExists, code{1060, "42S21"}},
+		{errs.ErrCannotDrop, code{1091, "42000"}},
+		{errs.ErrIndexExists, code{1061, "42000"}},
+		{errs.ErrKeyColumn, code{1072, "42000"}},
 		{errs.ErrCorrupt, code{1815, generalState}},
 		{errs.ErrNotFound, code{1146, "42S02"}},
 		{errs.ErrExists, code{1050, "42S01"}},
@@ -100,6 +118,11 @@ func foreign() []struct { //nolint:funlen // a flat table
 		{plan.ErrUpdateNotSupported, code{1235, "42000"}},
 		{plan.ErrTruncateNotSupported, code{1235, "42000"}},
 		{sql.ErrColumnCountMismatch, code{1222, "21000"}},
+		{sql.ErrInsertIntoMismatchValueCount, code{1136, "21S01"}},
+		{sql.ErrColumnSpecifiedTwice, code{1110, "42000"}},
+		{sql.ErrTableAlreadyExists, code{1050, "42S01"}},
+		{sql.ErrUnknownTable, code{1051, "42S02"}},
+		{sql.ErrDuplicateColumn, code{1060, "42S21"}},
 	}
 }
 

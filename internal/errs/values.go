@@ -1,0 +1,25 @@
+package errs
+
+import "errors"
+
+// The kinds of what a statement that writes may run into. Each has a MySQL code of its own; a value that a column refuses names column and row.
+var (
+	ErrOutOfRange    = errors.New("value out of range for the column")
+	ErrTooLong       = errors.New("value too long for the column")
+	ErrBadValue      = errors.New("value of the wrong form for the column")
+	ErrBadTime       = errors.New("no date or time")
+	ErrTruncated     = errors.New("value cut")
+	ErrBadJSON       = errors.New("no JSON text")
+	ErrNull          = errors.New("NULL in a NOT NULL column")
+	ErrNoDefault     = errors.New("column without a default")
+	ErrBadDefault    = errors.New("default that the column cannot hold")
+	ErrColumnCount   = errors.New("column count differs from value count")
+	ErrDuplicateKey  = errors.New("duplicate key")
+	ErrReadOnly      = errors.New("read-only")
+	ErrUnknownTable  = errors.New("unknown table")
+	ErrUnknownColumn = errors.New("unknown column")
+	ErrColumnExists  = errors.New("duplicate column")
+	ErrCannotDrop    = errors.New("nothing to drop")
+	ErrIndexExists   = errors.New("duplicate index name")
+	ErrKeyColumn     = errors.New("key column does not exist")
+)
