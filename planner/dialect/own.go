@@ -6,7 +6,7 @@ import (
 	"github.com/lakesql/lakesql/internal/errs"
 )
 
-// Own is a statement that the MySQL grammar lacks: *OptimizeTable or *CreateIndex.
+// Own is a statement that the MySQL grammar lacks: *OptimizeTable, *CreateIndex or *DropIndex.
 type Own interface{ ownStatement() }
 
 // TableName is a table as the user wrote it.
@@ -15,17 +15,27 @@ type TableName struct{ Database, Name string } // Database "" = the current one
 // OptimizeTable is OPTIMIZE TABLE t, u.
 type OptimizeTable struct{ Tables []TableName }
 
-// CreateIndex is CREATE INDEX name ON t (column) USING kind WITH (key = value, ...), for the kinds that MySQL does not have.
+// CreateIndex is CREATE [VECTOR] INDEX name ON t (column) USING kind WITH (key = value, ...), or ALTER TABLE t ADD INDEX with the same words.
 type CreateIndex struct {
-	Name    string
-	Table   TableName
-	Columns []string
-	Kind    string            // upper case
-	Options map[string]string // keys in lower case
+	Name        string // "" = made of the column's
+	Table       TableName
+	Columns     []string
+	Vector      bool              // VECTOR INDEX
+	IfNotExists bool              //
+	Kind        string            // upper case; "" = what suits the column
+	Options     map[string]string // keys in lower case
+}
+
+// DropIndex is DROP INDEX name ON t, or ALTER TABLE t DROP INDEX name.
+type DropIndex struct {
+	Name     string
+	Table    TableName
+	IfExists bool
 }
 
 func (*OptimizeTable) ownStatement() {}
 func (*CreateIndex) ownStatement()   {}
+func (*DropIndex) ownStatement()     {}
 
 // parseOwn recognises our statements by their first tokens; nil means that the statement is none of ours.
 func parseOwn(text string, head []token) (Own, error) {
@@ -37,11 +47,14 @@ func parseOwn(text string, head []token) (Own, error) {
 			return nil, p.fail("OPTIMIZE TABLE")
 		}
 		return p.optimize()
-	case p.words("create"):
-		if !p.words("index") && !p.words("vector", "index") {
-			return nil, nil
-		}
-		return p.createIndex()
+	case p.words("create", "index"):
+		return p.createIndex(false)
+	case p.words("create", "vector", "index"):
+		return p.createIndex(true)
+	case p.words("drop", "index"):
+		return p.dropIndex()
+	case p.words("alter", "table"):
+		return p.alterIndex()
 	}
 	return nil, nil
 }
@@ -135,46 +148,73 @@ func (p *ownParser) optimize() (Own, error) {
 	return out, nil
 }
 
-// createIndex reads CREATE INDEX with our USING kinds; with MySQL's own kinds or none it is not ours.
-func (p *ownParser) createIndex() (Own, error) {
-	out := &CreateIndex{Options: map[string]string{}}
+// createIndex reads CREATE INDEX behind these words.
+func (p *ownParser) createIndex(vector bool) (Own, error) {
+	out := &CreateIndex{Vector: vector, Options: map[string]string{}}
+	out.IfNotExists = p.words("if", "not", "exists")
 	var ok bool
 	if out.Name, ok = p.name(); !ok {
-		return nil, nil
+		return nil, p.fail("CREATE INDEX")
 	}
 	p.using(out)
 	if !p.words("on") {
-		return nil, nil
+		return nil, p.fail("CREATE INDEX")
 	}
-	if out.Table, ok = p.table(); !ok || !p.op('(') {
-		return nil, nil
+	if out.Table, ok = p.table(); !ok {
+		return nil, p.fail("CREATE INDEX")
 	}
-	for {
-		col, ok := p.name()
-		if !ok {
-			return nil, nil
-		}
-		out.Columns = append(out.Columns, col)
-		if !p.op(',') {
-			break
-		}
-	}
-	if !p.op(')') {
-		return nil, nil
-	}
-	p.using(out)
-	if !isOurKind(out.Kind) {
-		return nil, nil
-	}
-	if p.words("with") {
-		if err := p.options(out); err != nil {
-			return nil, err
-		}
+	if err := p.indexTail(out, "CREATE INDEX"); err != nil {
+		return nil, err
 	}
 	if !p.end() {
 		return nil, p.fail("CREATE INDEX")
 	}
 	return out, nil
+}
+
+func (p *ownParser) dropIndex() (Own, error) {
+	out := &DropIndex{}
+	out.IfExists = p.words("if", "exists")
+	var ok bool
+	if out.Name, ok = p.name(); !ok || !p.words("on") {
+		return nil, p.fail("DROP INDEX")
+	}
+	if out.Table, ok = p.table(); !ok || !p.end() {
+		return nil, p.fail("DROP INDEX")
+	}
+	return out, nil
+}
+
+// alterIndex reads ALTER TABLE t ADD INDEX and DROP INDEX; other changes are MySQL's grammar.
+func (p *ownParser) alterIndex() (Own, error) {
+	table, ok := p.table()
+	if !ok {
+		return nil, nil
+	}
+	from := p.at
+	switch {
+	case p.words("add", "index"), p.words("add", "key"), p.words("add", "vector", "index"), p.words("add", "vector", "key"):
+		p.at = from + 1
+		out, err := p.indexDefinition("ALTER TABLE ... ADD INDEX")
+		if err != nil {
+			return nil, err
+		}
+		if !p.end() {
+			return nil, errs.New(errs.ErrUnsupported, "ALTER TABLE changes one index at a time: write a statement for each change")
+		}
+		out.Table = table
+		return out, nil
+	case p.words("drop", "index"), p.words("drop", "key"):
+		name, ok := p.name()
+		if !ok {
+			return nil, p.fail("ALTER TABLE ... DROP INDEX")
+		}
+		if !p.end() {
+			return nil, errs.New(errs.ErrUnsupported, "ALTER TABLE changes one index at a time: write a statement for each change")
+		}
+		return &DropIndex{Name: name, Table: table}, nil
+	}
+	return nil, nil
 }
 
 func (p *ownParser) using(out *CreateIndex) {
@@ -184,33 +224,26 @@ func (p *ownParser) using(out *CreateIndex) {
 	}
 }
 
-func (p *ownParser) options(out *CreateIndex) error {
+// options reads (key = value, ...).
+func (p *ownParser) options(what string) (map[string]string, error) {
+	out := map[string]string{}
 	if !p.op('(') {
-		return p.fail("CREATE INDEX ... WITH")
+		return nil, p.fail(what)
 	}
 	for !p.op(')') {
 		key, ok := p.name()
 		if !ok || !p.op('=') {
-			return p.fail("CREATE INDEX ... WITH")
+			return nil, p.fail(what)
 		}
 		t := p.peek()
 		if t.start < 0 || t.class != classString && t.class != classNumber && t.class != classWord {
-			return p.fail("CREATE INDEX ... WITH")
+			return nil, p.fail(what)
 		}
 		p.at++
-		out.Options[strings.ToLower(key)] = unquote(p.text[t.start:t.end])
+		out[strings.ToLower(key)] = unquote(p.text[t.start:t.end])
 		if !p.op(',') && !(p.peek().class == classOp && p.peek().op == ')') {
-			return p.fail("CREATE INDEX ... WITH")
+			return nil, p.fail(what)
 		}
 	}
-	return nil
-}
-
-// isOurKind says that MySQL has no such index: BTREE and HASH stay with the MySQL grammar unless WITH makes them ours.
-func isOurKind(kind string) bool {
-	switch kind {
-	case "", "HASH", "RTREE":
-		return false
-	}
-	return true
+	return out, nil
 }

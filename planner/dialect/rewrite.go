@@ -53,6 +53,7 @@ type Result struct {
 	Own      Own    // a statement of our own: there is nothing to parse
 	Format   Format // EXPLAIN FORMAT=...; "" where the statement does not say
 	Hints    []Hint // of the first SELECT
+	Table    *Table // what CREATE TABLE and ALTER TABLE say beyond MySQL's grammar; nil for other statements
 
 	verb    string // the first word, lower case
 	splices []splice
@@ -104,6 +105,7 @@ type rewriter struct {
 	count  int     // tokens so far, comments left out
 	broken bool    // the tokenizer did not understand something: no splices
 
+	ddl     ddl
 	open    []level
 	chain   int // operators along the open levels
 	selects int // SELECT words so far
@@ -127,6 +129,11 @@ func (r *rewriter) run() error {
 		}
 		if t.class == classComment {
 			r.comment(t)
+			continue
+		}
+		if done, err := r.tableSyntax(t); err != nil {
+			return err
+		} else if done {
 			continue
 		}
 		if err := r.nesting(t); err != nil {
@@ -248,6 +255,7 @@ func (r *rewriter) words(t token) error {
 		return nil
 	}
 	first := r.firstWord()
+	r.tableWords(t)
 	switch {
 	case t.word == "select":
 		r.selects++

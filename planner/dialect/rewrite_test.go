@@ -161,7 +161,7 @@ func TestOwnStatements(t *testing.T) {
 	if !ok || len(ot.Tables) != 2 || ot.Tables[1] != (TableName{"b", "c"}) {
 		t.Fatalf("got %+v", res.Own)
 	}
-	for _, plain := range []string{"CREATE INDEX i ON t (a)", "CREATE TABLE t (a INT)", "SELECT 1", "CREATE INDEX i ON t (a) COMMENT 'x'", ""} {
+	for _, plain := range []string{"CREATE UNIQUE INDEX i ON t (a)", "CREATE TABLE t (a INT)", "SELECT 1", "ALTER TABLE t DROP COLUMN c", "DROP TABLE t", ""} {
 		if res, err := Rewrite(plain, Limits{}); err != nil || res.Own != nil {
 			t.Errorf("%s: %+v, %v", plain, res, err)
 		}

@@ -82,6 +82,9 @@ func IsSetTransaction(text string) bool {
 	return true
 }
 
+// Verb is the statement's first word in lower case, "" where it begins otherwise.
+func (res *Result) Verb() string { return res.verb }
+
 // Writes says that a statement changes data or definitions, by its first word.
 func (res *Result) Writes() bool {
 	switch res.verb {
