@@ -1,0 +1,326 @@
+package dml
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/lakesql/lakesql/exec"
+	"github.com/lakesql/lakesql/exec/expr"
+	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
+	"github.com/lakesql/lakesql/storage/rowset"
+	"github.com/lakesql/lakesql/write"
+)
+
+// Mode is what an INSERT does with rows whose key is there already.
+type Mode string
+
+// The modes: INSERT IGNORE, REPLACE, INSERT ... ON DUPLICATE KEY UPDATE.
+const (
+	ModeIgnore  Mode = "ignore"
+	ModeReplace Mode = "replace"
+	ModeUpdate  Mode = "update"
+)
+
+// SetColumn is one assignment of ON DUPLICATE KEY UPDATE. Value's columns are those of the row that is there, 0 to n-1, and of the row that was to be inserted, n
+// to 2n-1.
+type SetColumn struct {
+	Column int
+	Value  expr.Expr
+}
+
+// Keyed is an INSERT into a table with a declared key, which looks for rows of the same key. A row whose key has a NULL is no duplicate.
+type Keyed struct {
+	Into   Target
+	Source Source
+	Key    []int
+	Mode   Mode
+	Set    []SetColumn // ModeUpdate
+}
+
+var _ Statement = (*Keyed)(nil)
+
+// Target implements Statement.
+func (n *Keyed) Target() Target { return n.Into }
+
+// Plan implements Statement.
+func (n *Keyed) Plan() exec.Plan { return n.Source.Plan }
+
+// Describe implements Statement.
+func (n *Keyed) Describe() exec.Description {
+	d := n.Source.describe("Insert", n.Into)
+	names := make([]string, len(n.Key))
+	for i, k := range n.Key {
+		names[i] = n.Into.Table.Schema().Field(k).Name
+	}
+	d.Props = append(d.Props, exec.Prop{Key: "on_duplicate", Value: string(n.Mode)}, exec.Prop{Key: "key", Value: "[" + strings.Join(names, ", ") + "]"})
+	return d
+}
+
+// entry is a key of the statement's rows.
+type entry struct {
+	rows  []int32          // of the incoming rows, in order
+	addrs []rowset.RowAddr // of rows of the table with the key
+	old   int32            // position among the taken rows; -1 = the key is not in the table
+}
+
+// keyedRun is a running Keyed.
+type keyedRun struct {
+	*Keyed
+	env      *Env
+	tx       Tx
+	held     *mem.Reservation
+	schema   *arrow.Schema
+	incoming arrow.RecordBatch
+	keys     map[string]*entry
+	order    []*entry // by first row
+	free     []int32  // rows whose key has a NULL
+	warnings *uint64
+}
+
+// Run implements Statement.
+func (n *Keyed) Run(ctx context.Context, env *Env, tx Tx) (Outcome, error) {
+	r := &keyedRun{Keyed: n, env: env, tx: tx, held: env.Exec.Budget.Reserve(), schema: n.Into.Table.Schema(), keys: make(map[string]*entry), warnings: env.countWarnings()}
+	defer r.held.Free()
+	if err := r.gather(ctx); err != nil {
+		return Outcome{}, err
+	}
+	if r.incoming == nil {
+		return Outcome{}, nil
+	}
+	defer r.incoming.Release()
+	if err := r.index(); err != nil {
+		return Outcome{}, err
+	}
+	if err := r.find(ctx); err != nil {
+		return Outcome{}, err
+	}
+	var out Outcome
+	var err error
+	switch n.Mode {
+	case ModeReplace:
+		out, err = r.replace(ctx)
+	case ModeIgnore:
+		out, err = r.ignore(ctx)
+	default:
+		out, err = r.update(ctx)
+	}
+	if err == nil && n.Source.Plan == nil && len(n.Source.Rows) == 1 {
+		out.Info = ""
+	}
+	return out, err
+}
+
+// gather reads all incoming rows into one batch.
+func (r *keyedRun) gather(ctx context.Context) error {
+	rows, err := r.Source.Open(ctx, r.env, r.schema)
+	if err != nil {
+		return err
+	}
+	var all []arrow.RecordBatch
+	defer func() {
+		for _, b := range all {
+			b.Release()
+		}
+	}()
+	for {
+		b, err := rows.Next(ctx)
+		if isEnd(err) {
+			break
+		}
+		if err != nil {
+			return errors.Join(err, rows.Close())
+		}
+		all = append(all, b)
+	}
+	if err := rows.Close(); err != nil || len(all) == 0 {
+		return err
+	}
+	r.incoming, err = concat(r.env, r.schema, all)
+	return err
+}
+
+// concat makes one batch of several.
+func concat(env *Env, s *arrow.Schema, all []arrow.RecordBatch) (arrow.RecordBatch, error) {
+	if len(all) == 1 {
+		all[0].Retain()
+		return all[0], nil
+	}
+	rows := int64(0)
+	for _, b := range all {
+		rows += b.NumRows()
+	}
+	if rows > 1<<31-1 {
+		return nil, errs.New(errs.ErrMemoryLimit, "%d rows in one statement that looks for keys", rows)
+	}
+	cols := make([]arrow.Array, 0, s.NumFields())
+	defer func() {
+		for _, c := range cols {
+			c.Release()
+		}
+	}()
+	parts := make([]arrow.Array, len(all))
+	for i := range s.NumFields() {
+		for j, b := range all {
+			parts[j] = b.Column(i)
+		}
+		col, err := array.Concatenate(parts, env.Exec.Alloc)
+		if err != nil {
+			return nil, errs.New(errs.ErrInternal, "column %q: %w", s.Field(i).Name, err)
+		}
+		cols = append(cols, col)
+	}
+	return array.NewRecordBatch(s, cols, rows), nil
+}
+
+// entryBytes is about what a key costs beside its text.
+const entryBytes = 120
+
+// index builds the table of incoming keys.
+func (r *keyedRun) index() error {
+	keys, err := r.keyTexts(func(i int) arrow.Array { return r.incoming.Column(r.Key[i]) })
+	if err != nil {
+		return err
+	}
+	for row := range int32(r.incoming.NumRows()) {
+		key, ok := keys(int(row))
+		if !ok {
+			r.free = append(r.free, row)
+			continue
+		}
+		e := r.keys[key]
+		if e == nil {
+			if err := r.held.Grow(int64(entryBytes + len(key))); err != nil {
+				return err
+			}
+			e = &entry{old: -1}
+			r.keys[key] = e
+			r.order = append(r.order, e)
+		}
+		e.rows = append(e.rows, row)
+	}
+	return nil
+}
+
+// keyTexts gives the key of a row as text; false where a part of it is NULL.
+func (r *keyedRun) keyTexts(column func(i int) arrow.Array) (func(row int) (string, bool), error) {
+	readers := make([]reader, len(r.Key))
+	for i := range r.Key {
+		read, err := readerOf(column(i))
+		if err != nil {
+			return nil, err
+		}
+		readers[i] = read
+	}
+	return func(row int) (string, bool) {
+		var b strings.Builder
+		for i, read := range readers {
+			c := read(row)
+			if c.kind == kindNull {
+				return "", false
+			}
+			if i > 0 {
+				b.WriteByte(0)
+			}
+			b.WriteString(strings.ReplaceAll(c.text(), "\x00", "\x00\x01"))
+		}
+		return b.String(), true
+	}, nil
+}
+
+// find looks for the keys in the table, rows that the session staged included.
+func (r *keyedRun) find(ctx context.Context) error {
+	p, err := r.keyScan(ctx)
+	if err != nil {
+		return err
+	}
+	return drain(ctx, r.env.Exec, p, func(batch arrow.RecordBatch) error {
+		addrs, err := addrColumn(batch)
+		if err != nil {
+			return err
+		}
+		keys, err := r.keyTexts(func(i int) arrow.Array { return batch.Column(i) })
+		if err != nil {
+			return err
+		}
+		for i, addr := range addrs {
+			key, ok := keys(i)
+			if e := r.keys[key]; ok && e != nil {
+				e.addrs = append(e.addrs, rowset.RowAddr(addr))
+			}
+		}
+		return nil
+	})
+}
+
+// replace deletes the rows of the keys and adds the last incoming row of each.
+func (r *keyedRun) replace(ctx context.Context) (Outcome, error) {
+	gone := &rowset.Set{}
+	last := append([]int32(nil), r.free...)
+	for _, e := range r.order {
+		for _, a := range e.addrs {
+			gone.Add(uint64(a))
+		}
+		last = append(last, e.rows[len(e.rows)-1])
+	}
+	deleted, err := r.tx.Delete(ctx, gone)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if err := r.insert(ctx, last); err != nil {
+		return Outcome{}, err
+	}
+	total := uint64(r.incoming.NumRows())
+	again := total - uint64(len(last))
+	return Outcome{Affected: total + again + deleted, Info: records(total, again+deleted, *r.warnings)}, nil
+}
+
+// ignore adds the first row of each key that is not in the table.
+func (r *keyedRun) ignore(ctx context.Context) (Outcome, error) {
+	fresh := append([]int32(nil), r.free...)
+	for _, e := range r.order {
+		rows := e.rows
+		if len(e.addrs) == 0 {
+			fresh = append(fresh, rows[0])
+			rows = rows[1:]
+		}
+		for _, row := range rows {
+			if r.env.Warn != nil {
+				r.env.Warn(errs.New(errs.ErrDuplicateKey, "Duplicate entry %s for key '%s.PRIMARY'", r.keyOf(row), r.Into.Name()))
+			}
+		}
+	}
+	if err := r.insert(ctx, fresh); err != nil {
+		return Outcome{}, err
+	}
+	total := uint64(r.incoming.NumRows())
+	return Outcome{Affected: uint64(len(fresh)), Info: records(total, total-uint64(len(fresh)), *r.warnings)}, nil
+}
+
+func (r *keyedRun) keyOf(row int32) string {
+	parts := make([]string, len(r.Key))
+	for i, k := range r.Key {
+		if read, err := readerOf(r.incoming.Column(k)); err == nil {
+			parts[i] = read(int(row)).text()
+		}
+	}
+	return quoteKey(parts)
+}
+
+// insert appends incoming rows.
+func (r *keyedRun) insert(ctx context.Context, rows []int32) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	batch, err := expr.FilterBatch(&r.env.Exec.Expr, r.incoming, rows)
+	if err != nil {
+		return err
+	}
+	defer batch.Release()
+	_, err = r.tx.Append(ctx, []write.Batches{&batches{of: []arrow.RecordBatch{batch}}})
+	return err
+}

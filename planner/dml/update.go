@@ -1,0 +1,166 @@
+package dml
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/lakesql/lakesql/exec"
+	"github.com/lakesql/lakesql/exec/expr"
+	"github.com/lakesql/lakesql/storage/rowset"
+)
+
+// Update changes columns of rows. Input yields all columns of the table as they are, then the values for Columns, not assigned yet, then the row address.
+type Update struct {
+	Of      Target
+	Columns []int // positions in the table
+	Input   exec.Plan
+}
+
+var _ Statement = (*Update)(nil)
+
+// Target implements Statement.
+func (n *Update) Target() Target { return n.Of }
+
+// Plan implements Statement.
+func (n *Update) Plan() exec.Plan { return n.Input }
+
+// Describe implements Statement.
+func (n *Update) Describe() exec.Description {
+	return exec.Description{Name: "Update", Props: []exec.Prop{
+		{Key: "table", Value: n.Of.Table.Ref().String()}, {Key: "set", Value: "[" + strings.Join(n.names(), ", ") + "]"},
+	}}
+}
+
+func (n *Update) names() []string {
+	out := make([]string, len(n.Columns))
+	for i, c := range n.Columns {
+		out[i] = n.Of.Table.Schema().Field(c).Name
+	}
+	return out
+}
+
+// Run implements Statement. Rows whose values stay the same are found, but not changed; a row that a join yields several times is changed once, by the first.
+func (n *Update) Run(ctx context.Context, env *Env, tx Tx) (Outcome, error) {
+	warnings := env.countWarnings()
+	c := &changes{env: env, a: env.assigner(), schema: n.Of.Table.Schema(), columns: n.Columns, seen: &rowset.Set{}}
+	defer c.release()
+	if err := drain(ctx, env.Exec, n.Input, c.add); err != nil {
+		return Outcome{}, err
+	}
+	out := Outcome{Affected: uint64(len(c.addrs)), Info: matched(c.found, uint64(len(c.addrs)), *warnings)}
+	if env.FoundRows {
+		out.Affected = c.found
+	}
+	if len(c.addrs) == 0 {
+		return out, nil
+	}
+	_, err := tx.Update(ctx, c.addrs, c.rows(), n.names())
+	return out, err
+}
+
+// changes gathers new rows and the addresses of the old ones.
+type changes struct {
+	env     *Env
+	a       *Assigner
+	schema  *arrow.Schema
+	columns []int
+
+	seen  *rowset.Set
+	found uint64
+	addrs []rowset.RowAddr
+	done  []arrow.RecordBatch
+	held  func()
+	size  int64
+}
+
+func (c *changes) release() {
+	for _, b := range c.done {
+		b.Release()
+	}
+	c.done = nil
+	if c.held != nil {
+		c.held()
+	}
+}
+
+func (c *changes) add(batch arrow.RecordBatch) error {
+	addrs, err := addrColumn(batch)
+	if err != nil {
+		return err
+	}
+	n := c.schema.NumFields()
+	var sel []int32
+	for i, addr := range addrs {
+		if !c.seen.Contains(addr) {
+			c.seen.Add(addr)
+			sel = append(sel, int32(i))
+		}
+	}
+	c.found += uint64(len(sel))
+	cols := append([]arrow.Array(nil), batch.Columns()[:n]...)
+	moved := make([]bool, len(addrs))
+	for j, at := range c.columns {
+		col, err := c.a.Column(batch.Column(n+j), c.schema.Field(at))
+		if err != nil {
+			return err
+		}
+		defer col.Release()
+		for _, i := range sel {
+			moved[i] = moved[i] || !sameValue(cols[at], col, int(i))
+		}
+		cols[at] = col
+	}
+	c.a.Rows += int64(len(addrs))
+	keep := sel[:0]
+	for _, i := range sel {
+		if moved[i] {
+			keep = append(keep, i)
+			c.addrs = append(c.addrs, rowset.RowAddr(addrs[i]))
+		}
+	}
+	if len(keep) == 0 {
+		return nil
+	}
+	all := array.NewRecordBatch(c.schema, cols, batch.NumRows())
+	defer all.Release()
+	rows, err := expr.FilterBatch(&c.env.Exec.Expr, all, keep)
+	if err != nil {
+		return err
+	}
+	c.done = append(c.done, rows)
+	return nil
+}
+
+// sameValue compares row i of two arrays of one type.
+func sameValue(a, b arrow.Array, i int) bool {
+	if a.IsNull(i) || b.IsNull(i) {
+		return a.IsNull(i) && b.IsNull(i)
+	}
+	return array.SliceEqual(a, int64(i), int64(i)+1, b, int64(i), int64(i)+1)
+}
+
+// rows yields the new rows, which stay c's until release.
+func (c *changes) rows() *batches { return &batches{of: c.done} }
+
+// batches yields batches that someone else owns.
+type batches struct {
+	of []arrow.RecordBatch
+	at int
+}
+
+// Next implements write.Batches.
+func (b *batches) Next(ctx context.Context) (arrow.RecordBatch, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if b.at >= len(b.of) {
+		return nil, io.EOF
+	}
+	b.at++
+	b.of[b.at-1].Retain()
+	return b.of[b.at-1], nil
+}
