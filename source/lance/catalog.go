@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/index"
@@ -26,6 +27,7 @@ type Options struct {
 	Segments    *SegmentCache        // shared by catalogs; nil = one of its own
 	Table       storage.TableOptions // caches of metadata and files
 	Remote      bool                 // reads cross a network: late fetches cost more
+	ReadOnly    bool                 // statements that change tables are refused
 }
 
 // IndexCacheBytes is the size of a cache of index parts (bitmaps, pages, row keys of lists) unless told otherwise.
@@ -46,6 +48,8 @@ type Catalog struct {
 	name  string
 	store object.Store
 	opts  Options
+
+	staged atomic.Uint64 // views of transactions so far
 
 	mu     sync.Mutex
 	tables map[string]*openTable // by table name
@@ -129,8 +133,16 @@ func (o *openTable) at(c *Catalog, name string, snap *storage.Snapshot) *Table {
 	return o.last
 }
 
+// checkName refuses names that lead out of the lake's folder.
+func checkName(name string) error {
+	if name == "" || strings.ContainsAny(name, "/\\\x00") || strings.HasPrefix(name, ".") {
+		return errs.New(errs.ErrInvalid, "table name %q", name)
+	}
+	return nil
+}
+
 func (c *Catalog) open(ctx context.Context, name string) (*openTable, error) {
-	if name == "" || strings.ContainsAny(name, "/\\") || strings.HasPrefix(name, ".") {
+	if err := checkName(name); err != nil {
 		return nil, errs.New(errs.ErrNotFound, "table %s.%s does not exist", c.name, name)
 	}
 	c.mu.Lock()

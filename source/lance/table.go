@@ -2,6 +2,7 @@ package lance
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -24,6 +25,9 @@ var _ exec.VectorTable = (*Table)(nil)
 
 func newTable(c *Catalog, name string, snap *storage.Snapshot) *Table {
 	t := &Table{catalog: c, ref: exec.TableRef{Source: c.name, Table: name, Version: snap.Version()}, snap: snap, schema: snap.ArrowSchema()}
+	if snap.IsOverlay() { // what one transaction sees: no other ref may be equal
+		t.ref.Branch = fmt.Sprintf("staged-%d", c.staged.Add(1))
+	}
 	t.groups = groupIndices(snap)
 	return t
 }

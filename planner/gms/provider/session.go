@@ -80,15 +80,19 @@ func (s *Session) StartTransaction(ctx *sql.Context, characteristic sql.Transact
 }
 
 // CommitTransaction implements sql.TransactionSession.
-func (s *Session) CommitTransaction(_ *sql.Context, tx sql.Transaction) error {
+func (s *Session) CommitTransaction(ctx *sql.Context, tx sql.Transaction) error {
 	s.ended(tx)
-	return nil
+	err := endStaged(ctx, tx, true)
+	if err != nil {
+		s.clear() // the transaction is over all the same
+	}
+	return err
 }
 
 // Rollback implements sql.TransactionSession.
-func (s *Session) Rollback(_ *sql.Context, tx sql.Transaction) error {
+func (s *Session) Rollback(ctx *sql.Context, tx sql.Transaction) error {
 	s.ended(tx)
-	return nil
+	return endStaged(ctx, tx, false)
 }
 
 // ended forgets what SET TRANSACTION asked for once a transaction with reads, or one of BEGIN, is over.

@@ -96,6 +96,13 @@ func (st *Statement) Table(ctx context.Context, c source.Catalog, name string, a
 	return t, nil
 }
 
+// Pin lets the statement's plans find a table that no name resolved: a view of what a transaction staged.
+func (st *Statement) Pin(t exec.Table) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.refs[t.Ref()] = t
+}
+
 // OpenTable implements exec.TableOpener with the pinned tables.
 func (st *Statement) OpenTable(_ context.Context, ref exec.TableRef) (exec.Table, error) {
 	st.mu.Lock()

@@ -34,7 +34,15 @@ type Transaction struct {
 	mu         sync.Mutex
 	hold       hold
 	tables     map[tableKey]exec.Table
-	savepoints []string // lower case, oldest first
+	savepoints []savepoint // oldest first
+	staged     Staged      // what the transaction has changed; nil = nothing
+	stagedKey  tableKey
+}
+
+// savepoint is a name, in lower case, and how many changes came before it.
+type savepoint struct {
+	name    string
+	changes int
 }
 
 var _ sql.Transaction = (*Transaction)(nil)
@@ -59,6 +67,9 @@ func (tx *Transaction) Table(ctx context.Context, c source.Catalog, name string,
 		return c.Table(ctx, name, asOf)
 	}
 	key := keyOf(c, name, asOf)
+	if s := tx.own(key); s != nil {
+		return s.Table(ctx)
+	}
 	tx.mu.Lock()
 	if tx.hold == holdUndecided {
 		tx.hold = holdStatement
@@ -127,17 +138,23 @@ func keyOf(c source.Catalog, name string, asOf source.AsOf) tableKey {
 func (tx *Transaction) savepoint(name string) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
-	name = strings.ToLower(name)
-	tx.savepoints = append(slices.DeleteFunc(tx.savepoints, func(s string) bool { return s == name }), name)
+	p := savepoint{name: strings.ToLower(name)}
+	if tx.staged != nil {
+		p.changes = tx.staged.Changes()
+	}
+	tx.savepoints = append(slices.DeleteFunc(tx.savepoints, func(s savepoint) bool { return s.name == p.name }), p)
 }
 
-// returnTo forgets the savepoints after name, and name itself where it is released. ErrSavepointDoesNotExist.
+// returnTo forgets the savepoints after name, and name itself where it is released. ErrSavepointDoesNotExist; ErrUnsupported where changes would have to go.
 func (tx *Transaction) returnTo(name string, release bool) error {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
-	at := slices.Index(tx.savepoints, strings.ToLower(name))
+	at := slices.IndexFunc(tx.savepoints, func(s savepoint) bool { return strings.EqualFold(s.name, name) })
 	if at < 0 {
 		return sql.ErrSavepointDoesNotExist.New(name)
+	}
+	if !release && tx.staged != nil && tx.staged.Changes() != tx.savepoints[at].changes {
+		return errs.New(errs.ErrUnsupported, "rows were changed since savepoint %s, and a part of a transaction cannot be rolled back: use ROLLBACK", name)
 	}
 	if !release {
 		at++

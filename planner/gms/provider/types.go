@@ -5,6 +5,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/sqltypes"
+
+	"github.com/lakesql/lakesql/planner/coltype"
 )
 
 // Collation is the collation of every string that lakesql returns: labels and strings compare byte for byte.
@@ -85,11 +87,62 @@ func decimalType(t arrow.DecimalType) sql.Type {
 	return types.MustCreateColumnDecimalType(uint8(p), uint8(s))
 }
 
-// Columns returns the MySQL schema of an Arrow schema.
+// ColumnType is the type that a column shows: as declared where its metadata says that, else TypeOf.
+func ColumnType(f arrow.Field) sql.Type {
+	name, n := coltype.Declared(f)
+	switch name {
+	case "varchar":
+		return types.MustCreateString(sqltypes.VarChar, int64(n), Collation)
+	case "char":
+		return types.MustCreateString(sqltypes.Char, int64(n), Collation)
+	case "tinytext":
+		return types.CreateTinyText(Collation)
+	case "text":
+		return types.CreateText(Collation)
+	case "mediumtext":
+		return types.CreateMediumText(Collation)
+	case "binary":
+		return types.MustCreateBinary(sqltypes.Binary, int64(n))
+	case "varbinary":
+		return types.MustCreateBinary(sqltypes.VarBinary, int64(n))
+	case "tinyblob":
+		return types.TinyBlob
+	case "blob":
+		return types.Blob
+	case "mediumblob":
+		return types.MediumBlob
+	case "mediumint":
+		if f.Type.ID() == arrow.UINT32 {
+			return types.Uint24
+		}
+		return types.Int24
+	case "year":
+		return types.Year
+	case "json":
+		return types.JSON
+	case "datetime":
+		return types.MustCreateDatetimeType(sqltypes.Datetime, n)
+	case "timestamp":
+		return types.MustCreateDatetimeType(sqltypes.Timestamp, n)
+	}
+	return TypeOf(f.Type)
+}
+
+// Columns returns the MySQL schema of an Arrow schema, with what the fields' metadata says of declared types, defaults, comments and the primary key.
 func Columns(database, table string, s *arrow.Schema) sql.Schema {
 	out := make(sql.Schema, s.NumFields())
 	for i, f := range s.Fields() {
-		out[i] = &sql.Column{Name: f.Name, Type: TypeOf(f.Type), Nullable: f.Nullable, Source: table, DatabaseSource: database}
+		c := &sql.Column{Name: f.Name, Type: ColumnType(f), Nullable: f.Nullable, Source: table, DatabaseSource: database, Comment: coltype.Comment(f)}
+		if def, ok := coltype.Default(f); ok {
+			c.Default = sql.NewUnresolvedColumnDefaultValue(def)
+		}
+		if text := coltype.Text(f.Type); text != "" && c.Comment == "" {
+			c.Comment = text // CREATE TABLE takes the type from such a comment, so that what SHOW CREATE TABLE prints makes the same table
+		}
+		out[i] = c
+	}
+	for _, i := range coltype.Key(s) {
+		out[i].PrimaryKey = !out[i].Nullable
 	}
 	return out
 }
