@@ -3,10 +3,12 @@ package translate
 import (
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 
+	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/exec/expr"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/planner/gms/provider"
@@ -95,6 +97,13 @@ func (t *translator) table(n *plan.ResolvedTable) (*relation, error) {
 			out[i].twin, out[first].twin = true, true
 		}
 		folded[strings.ToLower(f.Name)] = i
+	}
+	if t.target == table && t.addr == nil {
+		scan.RowAddr = &logical.Column{ID: t.ids.Next(), Name: exec.RowAddrColumn, Type: arrow.PrimitiveTypes.Uint64}
+		t.addr = scan.RowAddr
+		for i := range out {
+			t.targetOut = append(t.targetOut, out[i].col)
+		}
 	}
 	return &relation{node: scan, out: out}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lakesql/lakesql/exec/expr"
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/planner/gms/provider"
 	"github.com/lakesql/lakesql/planner/logical"
 )
 
@@ -42,6 +43,10 @@ type translator struct {
 	ids       *logical.IDs
 	fullGroup bool // sql_mode ONLY_FULL_GROUP_BY
 	depth     int  // of relations, bounded
+
+	target    *provider.Table // whose rows the statement changes: its scan yields their addresses
+	addr      *logical.Column
+	targetOut []logical.Column
 }
 
 // depthMax bounds the recursion over relations and expressions.
