@@ -31,13 +31,7 @@ type Config struct {
 	Statement             dialect.Limits   // bounds on statement text
 	RowEngine             provider.Caps    // bounds on what runs row by row
 	Location              *time.Location   // what the time zone SYSTEM means; default UTC
-	Own                   OwnHandler       // runs CREATE INDEX and OPTIMIZE TABLE; nil = refused
 	Now                   func() time.Time // default time.Now
-}
-
-// OwnHandler runs the statements that MySQL's grammar lacks. It checks privileges itself.
-type OwnHandler interface {
-	RunOwn(ctx context.Context, s *Session, statement dialect.Own) (*Result, error)
 }
 
 func (c Config) withDefaults() Config {

@@ -44,9 +44,6 @@ func (e *Engine) Run(ctx *sql.Context, call Call) (*Result, error) {
 	if err := refuseWrite(ctx, rewritten); err != nil {
 		return nil, err
 	}
-	if rewritten.Own != nil {
-		return e.runOwn(ctx, call, rewritten.Own)
-	}
 	values, err := provider.ReadVariables(ctx, rewritten.Hints)
 	if err != nil {
 		return nil, err
@@ -90,8 +87,8 @@ func (e *Engine) Prepare(ctx *sql.Context, text string, parsed ast.Statement) ([
 	if err != nil {
 		return nil, err
 	}
-	if rewritten.Own != nil {
-		return nil, errs.New(errs.ErrUnsupported, "this statement cannot be prepared")
+	if rewritten.Own != nil { // it has no parameters and no columns to tell of; it is read again when it runs
+		return nil, nil
 	}
 	location, err := e.location(ctx)
 	if err != nil {
@@ -142,6 +139,9 @@ func (e *Engine) request(ctx *sql.Context, rewritten *dialect.Result, values pro
 
 // start plans the statement and opens its rows.
 func (e *Engine) start(ctx *sql.Context, text string, call Call, res *Result) error {
+	if handled, err := e.write(ctx, text, call, res); handled {
+		return err
+	}
 	schema, iter, flags, err := e.sqle.QueryWithBindings(ctx, text, call.Parsed, call.Bindings, call.Flags)
 	if err != nil {
 		return err
@@ -165,17 +165,6 @@ func refuseWrite(ctx *sql.Context, rewritten *dialect.Result) error {
 		err = sql.ErrReadOnlyTransaction.New()
 	}
 	return err
-}
-
-func (e *Engine) runOwn(ctx *sql.Context, call Call, own dialect.Own) (*Result, error) {
-	if e.config.Own == nil || call.Session == nil {
-		name := "CREATE INDEX"
-		if _, ok := own.(*dialect.OptimizeTable); ok {
-			name = "OPTIMIZE TABLE"
-		}
-		return nil, errs.New(errs.ErrUnsupported, "%s is not supported by this engine: it reads tables and does not write them", name)
-	}
-	return e.config.Own.RunOwn(ctx, call.Session, own)
 }
 
 // isRead says that a statement falls under max_execution_time: MySQL limits SELECT alone.

@@ -1,0 +1,302 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/lakesql/lakesql/planner/gms/mysqlerr"
+	"github.com/lakesql/lakesql/source"
+	"github.com/lakesql/lakesql/source/lance"
+	"github.com/lakesql/lakesql/storage"
+	"github.com/lakesql/lakesql/storage/object"
+)
+
+// openWritable opens an engine over an empty lake in a folder of its own, and a session in it.
+func openWritable(t testing.TB) (*Engine, *Session) {
+	t.Helper()
+	store, err := object.OpenLocal(t.TempDir(), object.LocalOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := Open(context.Background(), Config{Catalogs: []source.Catalog{lance.Open("lake", store, lance.Options{
+		Table: storage.TableOptions{},
+	})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if used := e.Budget().Used(); used != 0 {
+			t.Errorf("%s: %d bytes are still reserved", t.Name(), used)
+		}
+	})
+	return e, inLake(t, e)
+}
+
+func inLake(t testing.TB, e *Engine) *Session {
+	t.Helper()
+	s := e.NewSession(SessionOptions{Database: "lake"})
+	t.Cleanup(s.Close)
+	return s
+}
+
+// do runs statements that return no rows, and returns what the last one did.
+func do(t *testing.T, s *Session, statements ...string) *Result {
+	t.Helper()
+	var last *Result
+	for _, text := range statements {
+		_, last = run(t, s, text)
+	}
+	return last
+}
+
+// expect compares the rows of a query.
+func expect(t *testing.T, s *Session, query, want string) {
+	t.Helper()
+	lines, _ := run(t, s, query)
+	if got := strings.Join(lines, "\n"); got != want {
+		t.Errorf("%s\n got %q\nwant %q", query, got, want)
+	}
+}
+
+// refused checks the MySQL code of a failure.
+func refused(t *testing.T, s *Session, code int, text string, args ...any) {
+	t.Helper()
+	err := failure(s, text, args...)
+	if err == nil {
+		t.Errorf("%s: no error", text)
+		return
+	}
+	if got := mysqlerr.Convert(err); got.Num != code {
+		t.Errorf("%s: error %d (%v), want %d", text, got.Num, err, code)
+	}
+}
+
+func TestCreateAndInsert(t *testing.T) {
+	_, s := openWritable(t)
+	do(t, s, `CREATE TABLE images (
+		id BIGINT NOT NULL PRIMARY KEY COMMENT 'the key',
+		name VARCHAR(5) NOT NULL DEFAULT 'none',
+		labels LIST<VARCHAR>, -- a list, not 'LIST<VARCHAR>' in a string
+		embedding VECTOR(2),
+		doc JSON,
+		price DECIMAL(6,2),
+		at DATETIME DEFAULT CURRENT_TIMESTAMP,
+		ok BOOLEAN
+	) WITH (file_version = '2.1', stable_row_ids = true, rows_per_fragment = 100)`)
+	res := do(t, s, `INSERT INTO images (id, labels, embedding, doc, price, ok) VALUES
+		(1, ['a', 'b'], '[1, 2.5]', '{"k": [1, null]}', 1.005, TRUE), (2, NULL, NULL, NULL, NULL, DEFAULT), (1+2, JSON_ARRAY('c'), '[0,0]', NULL, '7', 0)`)
+	if res.AffectedRows != 3 || res.Info != "Records: 3  Duplicates: 0  Warnings: 0" {
+		t.Errorf("%d rows, info %q", res.AffectedRows, res.Info)
+	}
+	expect(t, s, "SELECT id, name, labels, embedding, doc, price, ok, at IS NULL FROM images ORDER BY id",
+		"1\tnone\t[\"a\",\"b\"]\t[1,2.5]\t{\"k\": [1, null]}\t1.01\t1\t0\n2\tnone\t\\N\t\\N\t\\N\t\\N\t\\N\t0\n3\tnone\t[\"c\"]\t[0,0]\t\\N\t7.00\t0\t0")
+}
+
+// store makes a small table: t(id, name, n).
+func store(t *testing.T) (*Engine, *Session) {
+	t.Helper()
+	e, s := openWritable(t)
+	do(t, s, "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(10), n INT NOT NULL DEFAULT 0)",
+		"INSERT INTO t VALUES (1, 'one', 10), (2, 'two', 20), (3, NULL, 30), (4, 'four', 40)")
+	return e, s
+}
+
+func TestDeleteAndUpdate(t *testing.T) {
+	_, s := store(t)
+	if res := do(t, s, "DELETE FROM t WHERE n > 15 AND name IS NOT NULL ORDER BY n DESC LIMIT 1"); res.AffectedRows != 1 {
+		t.Errorf("%d rows", res.AffectedRows)
+	}
+	expect(t, s, "SELECT id FROM t ORDER BY id", "1\n2\n3")
+	res := do(t, s, "UPDATE t SET n = n + 1, name = CONCAT('n', n) WHERE id <= 2")
+	if res.AffectedRows != 2 || res.Info != "Rows matched: 2  Changed: 2  Warnings: 0" {
+		t.Errorf("%d rows, %q", res.AffectedRows, res.Info)
+	}
+	expect(t, s, "SELECT * FROM t ORDER BY id", "1\tn11\t11\n2\tn21\t21\n3\t\\N\t30")
+	if res := do(t, s, "UPDATE t SET n = 11 WHERE id IN (1, 2)"); res.AffectedRows != 1 || res.Info != "Rows matched: 2  Changed: 1  Warnings: 0" {
+		t.Errorf("%d rows, %q", res.AffectedRows, res.Info)
+	}
+	do(t, s, "CREATE TABLE k (id INT, v INT)", "INSERT INTO k VALUES (1, 100), (1, 100), (3, 300)")
+	if res := do(t, s, "UPDATE t JOIN k ON k.id = t.id SET t.n = k.v"); res.AffectedRows != 2 {
+		t.Errorf("%d rows", res.AffectedRows)
+	}
+	expect(t, s, "SELECT id, n FROM t ORDER BY id", "1\t100\n2\t11\n3\t300")
+	if res := do(t, s, "DELETE t FROM t JOIN k ON k.id = t.id WHERE k.v > 200"); res.AffectedRows != 1 {
+		t.Errorf("%d rows", res.AffectedRows)
+	}
+	if res := do(t, s, "DELETE FROM t WHERE id IN (SELECT id FROM k)"); res.AffectedRows != 1 {
+		t.Errorf("%d rows", res.AffectedRows)
+	}
+	expect(t, s, "SELECT id FROM t", "2")
+	do(t, s, "TRUNCATE TABLE t")
+	expect(t, s, "SELECT count(*) FROM t", "0")
+}
+
+func TestInsertSelectAndCTAS(t *testing.T) {
+	_, s := store(t)
+	if res := do(t, s, "INSERT INTO t (id, n) SELECT id + 100, n * 2 FROM t WHERE n >= 30"); res.AffectedRows != 2 || res.Info != "Records: 2  Duplicates: 0  Warnings: 0" {
+		t.Errorf("%d rows, %q", res.AffectedRows, res.Info)
+	}
+	expect(t, s, "SELECT * FROM t WHERE id > 100 ORDER BY id", "103\t\\N\t60\n104\t\\N\t80")
+	if res := do(t, s, "CREATE TABLE u (extra INT DEFAULT 5, total DECIMAL(20,1)) AS SELECT name, sum(n) AS total FROM t GROUP BY name"); res.AffectedRows != 4 {
+		t.Errorf("%d rows", res.AffectedRows)
+	}
+	expect(t, s, "SELECT * FROM u ORDER BY total", "\\N\tone\t10.0\n\\N\ttwo\t20.0\n\\N\tfour\t40.0\n\\N\t\\N\t170.0")
+	do(t, s, "CREATE TABLE IF NOT EXISTS u AS SELECT 1 AS x")
+	refused(t, s, 1050, "CREATE TABLE u (a INT)")
+	do(t, s, "CREATE TABLE v LIKE t", "INSERT INTO v (id) VALUES (9)")
+	expect(t, s, "SELECT * FROM v", "9\t\\N\t0")
+	do(t, s, "INSERT INTO v SELECT 1000 % 7, upper('x'), (SELECT max(n) FROM t)", "INSERT INTO v (id, n) VALUES (7, (SELECT count(*) FROM t)), (8, DEFAULT)")
+	expect(t, s, "SELECT id, n FROM v WHERE id IN (7, 8) ORDER BY id", "7\t6\n8\t0")
+	do(t, s, "DROP TABLE v", "DROP TABLE IF EXISTS v")
+	refused(t, s, 1051, "DROP TABLE v")
+	refused(t, s, 1146, "INSERT INTO v VALUES (1)")
+	expect(t, s, "SHOW TABLES", "t\nu")
+}
+
+func TestTransactions(t *testing.T) {
+	e, s := store(t)
+	other := inLake(t, e)
+	do(t, s, "BEGIN", "INSERT INTO t VALUES (5, 'five', 50)", "UPDATE t SET n = n + 1 WHERE id >= 4", "DELETE FROM t WHERE id = 1")
+	expect(t, s, "SELECT id, n FROM t ORDER BY id", "2\t20\n3\t30\n4\t41\n5\t51")
+	expect(t, other, "SELECT id, n FROM t ORDER BY id", "1\t10\n2\t20\n3\t30\n4\t40")
+	do(t, s, "ROLLBACK")
+	expect(t, s, "SELECT count(*) FROM t", "4")
+	do(t, s, "SET autocommit = 0", "INSERT INTO t VALUES (6, 'six', 60)")
+	expect(t, other, "SELECT count(*) FROM t", "4")
+	do(t, s, "COMMIT")
+	expect(t, other, "SELECT count(*) FROM t", "5")
+
+	do(t, s, "UPDATE t SET n = 1 WHERE id = 1")
+	do(t, other, "UPDATE t SET n = 2 WHERE id = 1")
+	refused(t, s, 1213, "COMMIT")
+	expect(t, s, "SELECT n FROM t WHERE id = 1", "2")
+	do(t, s, "UPDATE t SET n = 3 WHERE id = 1", "COMMIT")
+	expect(t, other, "SELECT n FROM t WHERE id = 1", "3")
+
+	do(t, s, "CREATE TABLE u (a INT)", "BEGIN", "INSERT INTO u VALUES (1)")
+	refused(t, s, 1235, "INSERT INTO t VALUES (7, 'x', 1)")
+	do(t, s, "SAVEPOINT a", "INSERT INTO u VALUES (2)")
+	refused(t, s, 1235, "ROLLBACK TO SAVEPOINT a")
+	do(t, s, "CREATE TABLE w (a INT)") // commits
+	expect(t, other, "SELECT count(*) FROM u", "2")
+	refused(t, s, 1264, "INSERT INTO t VALUES (7, 'x', 1), (8, 'y', 99999999999)")
+	expect(t, s, "SELECT count(*) FROM t WHERE id = 7", "0")
+}
+
+func TestDuplicateKeys(t *testing.T) {
+	_, s := store(t)
+	if res := do(t, s, "REPLACE INTO t VALUES (1, 'uno', 11), (9, 'nine', 90), (9, 'nueve', 91)"); res.AffectedRows != 5 || res.Info != "Records: 3  Duplicates: 2  Warnings: 0" {
+		t.Errorf("%d rows, %q", res.AffectedRows, res.Info)
+	}
+	expect(t, s, "SELECT * FROM t WHERE id IN (1, 9) ORDER BY id", "1\tuno\t11\n9\tnueve\t91")
+	if res := do(t, s, "INSERT IGNORE INTO t VALUES (1, 'x', 0), (10, 'ten', 100)"); res.AffectedRows != 1 || len(res.Warnings()) != 1 || res.Warnings()[0].Code != 1062 {
+		t.Errorf("%d rows, %v", res.AffectedRows, res.Warnings())
+	}
+	res := do(t, s, "INSERT INTO t (id, n) VALUES (1, 5), (11, 6), (11, 7), (2, 20) AS new ON DUPLICATE KEY UPDATE n = t.n + new.n, name = concat(t.id, '-', t.n)")
+	if res.AffectedRows != 2+1+2+2 {
+		t.Errorf("%d rows", res.AffectedRows)
+	}
+	expect(t, s, "SELECT * FROM t WHERE id IN (1, 2, 11) ORDER BY id", "1\t1-16\t16\n2\t2-40\t40\n11\t11-13\t13")
+	do(t, s, "INSERT INTO t (id, n) VALUES (1, 1) ON DUPLICATE KEY UPDATE n = VALUES(n) * 3")
+	expect(t, s, "SELECT n FROM t WHERE id = 1", "3")
+	do(t, s, "INSERT INTO t (id, n) SELECT id, n + 1 FROM (SELECT 1 AS id, 99 AS n) q ON DUPLICATE KEY UPDATE n = VALUES(n) - 1")
+	expect(t, s, "SELECT n FROM t WHERE id = 1", "99")
+}
+
+func TestValuesInErrors(t *testing.T) {
+	_, s := store(t)
+	do(t, s, "CREATE TABLE w (id TINYINT NOT NULL, u INT UNSIGNED, s CHAR(3), d DATE, dt DATETIME(3), ti TIME, dec5 DECIMAL(5,2), j JSON, v VECTOR(3), l LIST<INT>, b VARBINARY(2), y YEAR, f FLOAT, m MEDIUMINT, tags MAP<VARCHAR, INT>, st STRUCT<a INT, b VARCHAR>)")
+	for _, c := range []struct {
+		code   int
+		values string
+	}{
+		{1264, "id) VALUES (128"}, {1264, "id) VALUES ('300'"}, {1366, "id) VALUES ('abc'"}, {1265, "id) VALUES ('1abc'"}, {1048, "id) VALUES (NULL"}, {1364, "u) VALUES (1"},
+		{1136, "id) VALUES (1, 2"}, {1136, "id, u) VALUES (1"}, {1054, "id, nope) VALUES (1, 2"}, {1110, "id, id) VALUES (1, 2"}, {1264, "id, u) VALUES (1, -1"},
+		{1406, "id, s) VALUES (1, 'abcd'"}, {1292, "id, d) VALUES (1, '2026-02-30'"}, {1292, "id, dt) VALUES (1, 'yesterday'"}, {1292, "id, ti) VALUES (1, '25:00:00'"},
+		{1264, "id, dec5) VALUES (1, 1000"}, {3140, "id, j) VALUES (1, '{'"}, {1366, "id, v) VALUES (1, '[1,2]'"}, {1366, "id, v) VALUES (1, '[1,2,null]'"}, {3140, "id, v) VALUES (1, 'x'"},
+		{1366, "id, v) VALUES (1, 5"}, {1366, "id, l) VALUES (1, JSON_ARRAY('x')"}, {1264, "id, l) VALUES (1, '[3000000000]'"}, {1406, "id, b) VALUES (1, 'abc'"}, {1264, "id, y) VALUES (1, 9999"},
+		{1264, "id, f) VALUES (1, 1e39"}, {1264, "id, m) VALUES (1, 9000000"}, {1366, "id, st) VALUES (1, '{\"c\": 1}'"}, {1366, "id, tags) VALUES (1, '[1]'"},
+	} {
+		refused(t, s, c.code, "INSERT INTO w ("+c.values+")")
+	}
+	refused(t, s, 1366, "INSERT INTO w (id, v) VALUES (1, ?)", []byte{0, 0, 0xc0, 0x7f, 0, 0, 0, 0, 0, 0, 0, 0})
+	expect(t, s, "SELECT count(*) FROM w", "0")
+	do(t, s, `INSERT INTO w VALUES (1, 4294967295, 'abc   ', '2026-11-30', '2026-11-30 12:00:00.1235', '23:59:59', 999.994, '[1]', '[1,2,3]', '[1,null]', 'ab', 2026, 1.5, -8388608, '{"a": 1}', '{"b": "x"}')`)
+	expect(t, s, "SELECT * FROM w", "1\t4294967295\tabc\t2026-11-30\t2026-11-30T12:00:00.124\t23:59:59.000000\t999.99\t[1]\t[1,2,3]\t[1,null]\tYWI=\t2026\t1.5\t-8388608\t[{\"key\":\"a\",\"value\":1}]\t{\"a\":null,\"b\":\"x\"}")
+	do(t, s, "SET sql_mode = ''")
+	if res := do(t, s, "INSERT INTO w (id, s) VALUES (1000, 'abcd'), ('7x', NULL)"); len(res.Warnings()) != 3 {
+		t.Errorf("%v", res.Warnings())
+	}
+	expect(t, s, "SELECT id, s FROM w WHERE id > 1 ORDER BY id", "7\t\\N\n127\tabc")
+	refused(t, s, 1067, "CREATE TABLE x (a INT DEFAULT 'x')")
+	refused(t, s, 1067, "CREATE TABLE x (a INT NOT NULL DEFAULT NULL)")
+	for _, c := range []string{"a INT AUTO_INCREMENT PRIMARY KEY", "a ENUM('x')", "a INT UNIQUE", "a INT, CHECK (a > 0)", "a INT, FOREIGN KEY (a) REFERENCES t (id)", "a INT AS (1)", "a BIT(3)"} {
+		refused(t, s, 1235, "CREATE TABLE x ("+c+")")
+	}
+	refused(t, s, 1060, "CREATE TABLE x (a INT, A INT)")
+	refused(t, s, 1072, "CREATE TABLE x (a INT, PRIMARY KEY (b))")
+	refused(t, s, 1210, "CREATE TABLE x (a INT) WITH (what = 1)")
+	refused(t, s, 1210, "CREATE TABLE x (a VECTOR(0))")
+	refused(t, s, 1235, "CREATE DATABASE d")
+	refused(t, s, 1235, "CREATE TEMPORARY TABLE x (a INT)")
+	expect(t, s, "SHOW TABLES", "t\nw")
+}
+
+func TestPreparedWrites(t *testing.T) {
+	_, s := store(t)
+	ctx := context.Background()
+	for _, c := range []struct {
+		text string
+		args []any
+		want uint64
+	}{
+		{"INSERT INTO t VALUES (?, ?, ?), (?, ?, DEFAULT)", []any{5, "five", 50, int64(6), nil}, 2},
+		{"INSERT INTO t VALUES (?, ?, ?), (?, ?, DEFAULT)", []any{7, "x", 70, int64(8), nil}, 2},
+		{"UPDATE t SET n = n + ?, name = ? WHERE id = ?", []any{1, "new", 5}, 1},
+		{"DELETE FROM t WHERE id IN (?, ?)", []any{6, 8}, 2},
+		{"REPLACE INTO t (id, n) VALUES (?, ?)", []any{7, 71}, 2},
+		{"INSERT INTO t (id, n) SELECT id + ?, n FROM t WHERE n > ?", []any{100, 60}, 1},
+	} {
+		res, err := s.Query(ctx, c.text, c.args...)
+		if err != nil {
+			t.Fatalf("%s: %v", c.text, err)
+		}
+		if res.AffectedRows != c.want {
+			t.Errorf("%s: %d rows, want %d", c.text, res.AffectedRows, c.want)
+		}
+		if err := res.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(t, s, "SELECT * FROM t WHERE id > 4 ORDER BY id", "5\tnew\t51\n7\t\\N\t71\n107\t\\N\t71")
+	do(t, s, "PREPARE p FROM 'INSERT INTO t (id, name) VALUES (?, ?)'", "SET @a = 200, @b = 'text'")
+	if res := do(t, s, "EXECUTE p USING @a, @b"); res.AffectedRows != 1 {
+		t.Errorf("%d rows", res.AffectedRows)
+	}
+	expect(t, s, "SELECT * FROM t WHERE id = 200", "200\ttext\t0")
+	expect(t, s, "EXPLAIN DELETE FROM t WHERE id = 200", "Delete: table=lake.t@v9\n└─ Project: columns=[_rowaddr]\n   └─ Scan: table=lake.t@v9, columns=[id], filter=(id = 200), row_addr=yes")
+}
+
+func TestIndexes(t *testing.T) {
+	_, s := openWritable(t)
+	res := do(t, s, "CREATE TABLE t (id BIGINT, labels LIST<VARCHAR>, v VECTOR(2), kind VARCHAR(3), INDEX by_label (labels) USING LABEL_LIST, VECTOR INDEX nearest (v) USING IVF_FLAT WITH (metric = 'l2', num_partitions = 1))")
+	if len(res.Warnings()) != 1 {
+		t.Errorf("%v", res.Warnings())
+	}
+	do(t, s, "INSERT INTO t VALUES (1, '[\"a\"]', '[0,0]', 'x'), (2, '[\"b\"]', '[1,1]', 'y')", "CREATE VECTOR INDEX nearest ON t (v) USING IVF_FLAT WITH (metric = 'l2', num_partitions = 1)", "CREATE INDEX ids ON t (id)", "CREATE INDEX kinds USING BITMAP ON t (kind)", "ALTER TABLE t ADD INDEX z (id) USING ZONEMAP WITH (rows_per_zone = 100)")
+	expect(t, s, "SELECT index_name, kind FROM lakesql.indices ORDER BY 1", "by_label\tLABEL_LIST\nids\tBTREE\nkinds\tBITMAP\nnearest\tIVF_FLAT\nz\tZONEMAP")
+	refused(t, s, 1061, "CREATE INDEX ids ON t (id)")
+	do(t, s, "CREATE INDEX IF NOT EXISTS ids ON t (id)", "DROP INDEX ids ON t", "ALTER TABLE t DROP INDEX z", "DROP INDEX IF EXISTS ids ON t")
+	refused(t, s, 1091, "DROP INDEX ids ON t")
+	refused(t, s, 1072, "CREATE INDEX i ON t (nope)")
+	refused(t, s, 1210, "CREATE VECTOR INDEX i ON t (id)")
+	refused(t, s, 1235, "CREATE INDEX i ON t (id, kind)")
+	refused(t, s, 1235, "CREATE INDEX i ON t (id) USING IVF_PQ")
+	refused(t, s, 1235, "CREATE UNIQUE INDEX i ON t (id)")
+	refused(t, s, 1146, "CREATE INDEX i ON u (id)")
+	expect(t, s, "SELECT id FROM t WHERE array_has(labels, 'b')", "2")
+}
