@@ -31,7 +31,7 @@ func (r rebuilder) Remap(ctx context.Context, snap *storage.Snapshot, info stora
 	if kind, _ := filter.KindOf(info.TypeURL); kind != index.KindBitmap {
 		return nil, nil //nolint:nilnil // not this kind
 	}
-	b, err := bitmap.NewBuilder("tag", arrow.BinaryTypes.String, nil)
+	b, err := bitmap.NewBuilder("tag", arrow.BinaryTypes.String, index.BuildOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -209,7 +209,8 @@ func TestIndicesThatCannotBeBuilt(t *testing.T) {
 		"labels of lists":        {FilterIndexSpec{Column: "deep", Kind: index.KindLabelList}, FilterIndexOptions{}, errs.ErrUnsupported, "nested deeper"},
 		"a bitmap of lists":      {FilterIndexSpec{Column: "labels", Kind: index.KindBitmap}, FilterIndexOptions{}, errs.ErrUnsupported, `column "labels": a BITMAP index`},
 		"a btree of lists":       {FilterIndexSpec{Column: "labels", Kind: index.KindBTree}, FilterIndexOptions{}, errs.ErrUnsupported, `column "labels": a BTREE index`},
-		"a vector index":         {FilterIndexSpec{Column: "labels", Kind: index.KindIVFFlat}, FilterIndexOptions{}, errs.ErrUnsupported, "IVF_FLAT"},
+		"a graph of vectors":     {FilterIndexSpec{Column: "labels", Kind: index.KindHNSWPQ}, FilterIndexOptions{}, errs.ErrUnsupported, "IVF_HNSW_PQ"},
+		"vectors of labels":      {FilterIndexSpec{Column: "labels", Kind: index.KindIVFFlat}, FilterIndexOptions{}, errs.ErrUnsupported, "labels_idx"},
 		"a name that is taken":   {FilterIndexSpec{Name: "taken", Column: "id", Kind: index.KindBTree}, FilterIndexOptions{}, errs.ErrExists, "index taken"},
 		"another kind to extend": {FilterIndexSpec{Name: "taken", Column: "tenant", Kind: index.KindBTree}, FilterIndexOptions{Extend: true}, errs.ErrInvalid, "cannot be extended by BTREE"},
 		"both ways at once":      {FilterIndexSpec{Column: "id", Kind: index.KindBTree}, FilterIndexOptions{Extend: true, Replace: true}, errs.ErrInvalid, "either replaced or extended"},
@@ -317,17 +318,9 @@ func TestExtensionsKeepTheKeysOfTheirIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := int32(1) // the first index_version of BITMAP with row addresses
-	for name, like := range map[string]*int32{"row ids": nil, "row addresses": &first} {
-		snap, err := table.Latest(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := &filterBuild{spec: FilterIndexSpec{Name: name, Column: "tenant", Kind: index.KindBitmap}, table: table, snap: snap, like: like}
-		if err := b.plan(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.run(ctx); err != nil {
+	for name, addresses := range map[string]bool{"row ids": false, "row addresses": true} {
+		spec := IndexSpec{Name: name, Column: "tenant", Kind: index.KindBitmap, RowAddresses: addresses}
+		if _, err := CreateIndex(ctx, table, spec, CreateIndexOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,6 +3,7 @@ package write
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -20,8 +21,8 @@ type IndexChange struct {
 	Removed [][]byte // uuids (16 bytes) of segments of the current version
 }
 
-// CommitIndex commits a change of index segments. Segments of one name that stay must cover other fragments than the new ones. Missing created_at and files
-// are filled in. Errors: ErrInvalid for metadata that does not fit the table or its files, ErrNotFound for a segment to remove, ErrConflict, ErrIO.
+// CommitIndex commits a change of index segments. Segments of one name that stay must cover other fragments than the new ones. What was committed since the oldest
+// version that a new segment was built from must leave it true. Missing created_at and files are filled in. Errors: ErrInvalid for metadata that does not fit the table or its files, ErrNotFound for a segment to remove, ErrConflict, ErrIO.
 func CommitIndex(ctx context.Context, t Target, change IndexChange, opts CommitOptions) (Committed, error) {
 	opts = opts.withDefaults()
 	base, err := t.latest(ctx)
@@ -29,10 +30,12 @@ func CommitIndex(ctx context.Context, t Target, change IndexChange, opts CommitO
 		return Committed{}, err
 	}
 	op := &indexOp{change: change}
+	from := base.Version()
 	for _, m := range change.New {
 		if err := t.complete(ctx, m, uint64(opts.Now().UnixMilli())); err != nil {
 			return Committed{}, err
 		}
+		from = min(from, m.GetDatasetVersion())
 	}
 	for _, id := range change.Removed {
 		at := slices.IndexFunc(base.Indices, func(m *tablepb.IndexMetadata) bool { return bytes.Equal(m.GetUuid().GetUuid(), id) })
@@ -40,6 +43,14 @@ func CommitIndex(ctx context.Context, t Target, change IndexChange, opts CommitO
 			return Committed{}, errs.New(errs.ErrNotFound, "the table has no index segment %x", id)
 		}
 		op.removed = append(op.removed, base.Indices[at])
+	}
+	if from > 0 && from < base.Version() {
+		if base, err = t.at(ctx, base.naming, from); errors.Is(err, errs.ErrNotFound) {
+			return Committed{}, errs.New(errs.ErrConflict, "version %d, which the index was built from, is gone; build it again", from)
+		}
+		if err != nil {
+			return Committed{}, err
+		}
 	}
 	return t.commit(ctx, base, op, opts)
 }

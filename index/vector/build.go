@@ -78,13 +78,16 @@ func (o BuildOptions) Validate() error {
 	return nil
 }
 
-// BuildPart is the rows of one fragment.
+// BuildPart is the rows of one fragment, or of another segment (Segment.Part).
 type BuildPart struct {
 	Rows    *roaring.Bitmap // offsets of the live rows
 	Keys    []uint64        // stored keys of the live rows, by rank; nil: KeyBase + offset
 	KeyBase uint64
 	// Blocks returns the vectors; it is called once a pass and what it returns is dropped after it.
 	Blocks func(ctx context.Context) ([]Block, error)
+
+	lists    []int32 // by rank of the row: its list, where that is known before
+	isStored bool    // the vectors are as an index of the metric keeps them
 }
 
 // Built describes a finished segment.
@@ -109,18 +112,58 @@ type CreateFile func(ctx context.Context, name string) (object.Writer, error)
 // BuildFlat trains centroids on a sample, assigns every live row to its list and writes the two files of an IVF_FLAT segment.
 // Errors: ErrInvalid (also where no row can be indexed), ErrUnsupported, ErrMemoryLimit, ErrIO, ErrDiskFull.
 func BuildFlat(ctx context.Context, create CreateFile, parts []BuildPart, o BuildOptions) (*Built, error) {
+	return build(ctx, create, nil, parts, o)
+}
+
+// AssembleFlat is BuildFlat with centroids that are there already: rows are assigned to the nearest, whatever the centroids were trained from. Lists, SampleRate
+// and Iterations mean nothing. A segment without a row is fine.
+func AssembleFlat(ctx context.Context, create CreateFile, c Centroids, parts []BuildPart, o BuildOptions) (*Built, error) {
+	if len(c.Values) == 0 || o.Dim < 1 || len(c.Values)%o.Dim != 0 {
+		return nil, errs.New(errs.ErrInvalid, "%d numbers for centroids of %d dimensions", len(c.Values), o.Dim)
+	}
+	return build(ctx, create, &c, parts, o)
+}
+
+// Centroids are the centers of lists, [lists*dim]float32 row-major, with the loss of their training.
+type Centroids struct {
+	Values []float32
+	Loss   float64
+}
+
+// TrainFlat finds the centroids of BuildFlat. Errors: as BuildFlat.
+func TrainFlat(ctx context.Context, parts []BuildPart, o BuildOptions) (c Centroids, err error) {
+	b, err := newBuilder(parts, o)
+	if err != nil {
+		return c, err
+	}
+	defer b.held.Free()
+	err = spawn.Guard(func() error { return b.train(ctx) })
+	return Centroids{b.centroids, b.loss}, err
+}
+
+func newBuilder(parts []BuildPart, o BuildOptions) (*builder, error) {
 	o = o.withDefaults()
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	b := &builder{opts: o, parts: parts, held: o.Budget.Reserve()}
-	defer b.held.Free()
 	for _, p := range parts {
 		b.live += p.Rows.GetCardinality()
 	}
+	return b, nil
+}
+
+func build(ctx context.Context, create CreateFile, c *Centroids, parts []BuildPart, o BuildOptions) (*Built, error) {
+	b, err := newBuilder(parts, o)
+	if err != nil {
+		return nil, err
+	}
+	defer b.held.Free()
 	var out *Built
-	err := spawn.Guard(func() (err error) { // the rows may lie in a mapping
-		if err = b.train(ctx); err != nil {
+	err = spawn.Guard(func() (err error) { // the rows may lie in a mapping
+		if c != nil {
+			b.centroids, b.loss = c.Values, c.Loss
+		} else if err = b.train(ctx); err != nil {
 			return fmt.Errorf("train: %w", err)
 		}
 		if err = b.assign(ctx); err != nil {
@@ -254,6 +297,7 @@ type partRows struct {
 	last   *Block
 	opts   *BuildOptions
 	width  int
+	stored bool
 }
 
 func (b *builder) open(ctx context.Context, p *BuildPart) (*partRows, error) {
@@ -261,7 +305,7 @@ func (b *builder) open(ctx context.Context, p *BuildPart) (*partRows, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &partRows{blocks: blocks, opts: &b.opts, width: b.opts.Dim * b.opts.Elem.Size()}
+	r := &partRows{blocks: blocks, opts: &b.opts, width: b.opts.Dim * b.opts.Elem.Size(), stored: p.isStored}
 	for i := range blocks {
 		if err := checkBlock(&blocks[i], r.width); err != nil {
 			return nil, err
@@ -319,6 +363,15 @@ func (b *builder) assign(ctx context.Context) error {
 	var done int64
 	for i := range b.parts {
 		p := &b.parts[i]
+		if p.lists != nil {
+			for _, l := range p.lists {
+				b.counts[l]++
+			}
+			b.lists[i] = p.lists
+			done += int64(len(p.lists))
+			o.Progress("assign", done, int64(b.live))
+			continue
+		}
 		rows, err := b.open(ctx, p)
 		if err != nil {
 			return err
@@ -425,7 +478,7 @@ func (b *builder) gather(ctx context.Context, from, to int) (keys []uint64, vect
 
 // store writes a row as the index keeps it.
 func (r *partRows) store(dst []byte, scratch []float32, offset uint32) {
-	if r.opts.Metric != index.MetricCosine {
+	if r.opts.Metric != index.MetricCosine || r.stored {
 		copy(dst, r.raw(offset))
 		return
 	}

@@ -52,6 +52,7 @@ type header struct {
 	elem      vec.Elem // of the centroids, which is that of the column
 	centroids []float32
 	lists     []list
+	loss      float64
 	storage   []byte // the JSON object that describes the codes
 }
 
@@ -123,7 +124,7 @@ func (h *header) readIndex(ctx context.Context, idx *file.Reader) error {
 	if len(shape) != 2 || shape[0] < 1 || shape[0] > listMax || shape[1] < 1 || shape[1] > dimMax {
 		return errs.Corrupt("centroids", -1, "shape %v", shape)
 	}
-	h.dim = shape[1]
+	h.dim, h.loss = shape[1], ivf.GetLoss()
 	return nil
 }
 
