@@ -202,9 +202,11 @@ func (f *fragmentWriter) finish(ctx context.Context) (*tablepb.DataFragment, err
 		FileSizeBytes:    uint64(written.SizeBytes),
 	}
 	for _, top := range f.of.schema.Fields {
-		for _, leaf := range top.Leaves() {
-			df.Fields = append(df.Fields, leaf.ID)
-			df.ColumnIndices = append(df.ColumnIndices, int32(written.ColumnOf[leaf.ID]))
+		for field := range top.All() {
+			if column, ok := written.ColumnOf[field.ID]; ok {
+				df.Fields = append(df.Fields, field.ID)
+				df.ColumnIndices = append(df.ColumnIndices, int32(column))
+			}
 		}
 	}
 	return &tablepb.DataFragment{Files: []*tablepb.DataFile{df}, PhysicalRows: written.Rows}, nil

@@ -38,6 +38,7 @@ func Columns(withMaps bool) []arrow.Field {
 		{"dec256", &arrow.Decimal256Type{Precision: 50, Scale: 4}}, {"nothing", arrow.Null},
 		{"vec16", arrow.FixedSizeListOf(16, arrow.PrimitiveTypes.Float32)}, {"vec96", arrow.FixedSizeListOf(96, arrow.PrimitiveTypes.Float32)},
 		{"vec_half", arrow.FixedSizeListOf(32, arrow.FixedWidthTypes.Float16)}, {"vec_u8", arrow.FixedSizeListOf(7, arrow.PrimitiveTypes.Uint8)},
+		{"vec_bool", arrow.FixedSizeListOf(11, arrow.FixedWidthTypes.Boolean)}, {"vec_vec", arrow.FixedSizeListOf(3, arrow.FixedSizeListOf(5, arrow.PrimitiveTypes.Float64))},
 		{"list_utf8", arrow.ListOf(arrow.BinaryTypes.String)}, {"list_i64", arrow.ListOf(arrow.PrimitiveTypes.Int64)},
 		{"list_bool", arrow.ListOf(arrow.FixedWidthTypes.Boolean)}, {"list_binary", arrow.ListOf(arrow.BinaryTypes.Binary)},
 		{"large_list", arrow.LargeListOf(arrow.BinaryTypes.String)}, {"list_list", arrow.ListOf(arrow.ListOf(arrow.PrimitiveTypes.Int32))},

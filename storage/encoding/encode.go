@@ -80,6 +80,10 @@ func (c *ColumnEncoder) addLeaves(f arrow.Field, above []encodeStep, path string
 	}
 	switch t := f.Type.(type) {
 	case *arrow.StructType:
+		if isPacked(f.Metadata) {
+			shape, err := packedShapeOf(t, c.opts.V22)
+			return c.addLeaf(shape, err, step, above, o)
+		}
 		if t.NumFields() == 0 {
 			return errs.New(errs.ErrUnsupported, "column %q: a struct without fields cannot be written", path)
 		}
@@ -98,16 +102,36 @@ func (c *ColumnEncoder) addLeaves(f arrow.Field, above []encodeStep, path string
 			return errs.New(errs.ErrUnsupported, "column %q: maps need file version 2.2", path)
 		}
 		return child(stepList, 0, t.ElemField())
+	case *arrow.FixedSizeListType:
+		if storageType(t.Elem()).ID() != arrow.STRUCT {
+			break
+		}
+		if !c.opts.V22 {
+			return errs.New(errs.ErrUnsupported, "column %q: fixed-size lists of structs need file version 2.2", path)
+		}
+		step.times = int(t.Len())
+		return child(stepStructList, 0, t.ElemField())
 	case arrow.ExtensionType:
 		f.Type = t.StorageType()
 		return c.addLeaves(f, above, path, o)
 	}
 	shape, err := leafShapeOf(f.Type)
+	return c.addLeaf(shape, err, step, above, o)
+}
+
+func storageType(t arrow.DataType) arrow.DataType {
+	if ext, ok := t.(arrow.ExtensionType); ok {
+		return storageType(ext.StorageType())
+	}
+	return t
+}
+
+func (c *ColumnEncoder) addLeaf(shape leafShape, err error, step encodeStep, above []encodeStep, o leafOptions) error {
 	if err != nil {
-		return fmt.Errorf("column %q: %w", path, err)
+		return fmt.Errorf("column %q: %w", step.path, err)
 	}
 	step.kind = stepLeaf
-	leaf := &leafBuilder{steps: append(above[:len(above):len(above)], step), leafShape: shape, options: o}
+	leaf := &leafBuilder{steps: append(above[:len(above):len(above)], step), leafShape: shape, options: o, itemValid: make([][]byte, len(shape.dims))}
 	if o.scheme != 0 {
 		if leaf.zip, err = newCompressor(o.scheme, o.level); err != nil {
 			return err
@@ -167,9 +191,9 @@ func (c *ColumnEncoder) cut(i int, emit func(leaf int, p *Page) error) error {
 	}
 	p, err := leaf.encode(c.opts)
 	if err != nil {
-		return fmt.Errorf("column %q: %w", leaf.steps[len(leaf.steps)-1].path, err)
+		return fmt.Errorf("column %q: %w", leaf.path(), err)
 	}
-	p.FirstRow, p.Rows = leaf.firstRow, uint64(leaf.rows)
+	p.FirstRow, p.Rows = leaf.firstRow, uint64(leaf.rows*leaf.scale)
 	leaf.reset()
 	return emit(i, p)
 }
@@ -185,6 +209,9 @@ func (b *leafBuilder) encode(opts EncodeOptions) (*Page, error) {
 	b.fillNulls(lv)
 	if p := b.encodeConstant(lv, opts); p != nil {
 		return p, nil
+	}
+	if b.isRows() && b.structAboveList() {
+		return nil, errs.New(errs.ErrUnsupported, "a packed struct of variable width in a list below a struct cannot be written")
 	}
 	if b.isWide() && !b.structAboveList() {
 		return b.encodeFullZip(lv)

@@ -84,6 +84,22 @@ type generalValues struct {
 	scratch []byte
 }
 
+// saves tries chunks at even distances.
+func (v *generalValues) saves(slots int) bool {
+	const samples = 8
+	raw, zipped := 0, 0
+	var plain, out []byte
+	for i := range samples {
+		first := slots / samples * i
+		n := min(1<<v.chunkLog(first), slots-first)
+		plain = v.chunkValues.appendBuffer(plain[:0], 0, first, n)
+		out = v.c.append(out[:0], plain)
+		raw += len(plain)
+		zipped += len(out)
+	}
+	return zipped < raw
+}
+
 func (v *generalValues) message() *encpb.CompressiveEncoding {
 	return generalEncoding(v.c.scheme, v.c.level, v.chunkValues.message())
 }

@@ -22,7 +22,7 @@ func (b *leafBuilder) encodeConstant(lv pageLevels, opts EncodeOptions) *Page {
 			page.Buffers = b.constantLevels(lv, m, opts)
 		}
 		return page
-	case lv.def != nil || lv.rep != nil || !opts.V22 || b.slots < 2 || b.isDictionary || !b.isConstant():
+	case lv.def != nil || lv.rep != nil || !opts.V22 || b.slots < 2 || b.isDictionary || b.fields != nil || !b.isConstant():
 		return nil
 	case b.kind == leafFixed && b.valueBytes <= inlineBytesMax:
 		m.InlineValue = bytes.Clone(b.data[:b.valueBytes])

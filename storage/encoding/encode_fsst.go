@@ -319,7 +319,7 @@ func (v *fsstValues) message() *encpb.CompressiveEncoding {
 
 // fsst returns the values encoded, or nil where that does not pay.
 func (b *leafBuilder) fsst() *fsstValues {
-	if !b.options.fsst && (!b.text || b.options.plain || b.options.scheme != 0 || len(b.data) < fsstMinBytes || b.maxLen < fsstMinLen) {
+	if b.isRows() || (!b.options.fsst && (!b.text || b.options.plain || b.options.scheme != 0 || len(b.data) < fsstMinBytes || b.maxLen < fsstMinLen)) {
 		return nil
 	}
 	e := trainFSST(b.data, b.ends)

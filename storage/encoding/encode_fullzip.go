@@ -42,12 +42,12 @@ func (b *leafBuilder) encodeFullZip(lv pageLevels) (*Page, error) {
 			return nil, err
 		}
 	case leafVector:
-		valueBytes := b.valueBytes
-		if b.itemValid != nil {
-			valueBytes += (b.dim + 7) / 8
+		valueBytes := b.zippedBytes()
+		for _, d := range b.validLevels() {
+			valueBytes += (b.itemsAt(d) + 7) / 8
 		}
 		m.Details = &encpb.FullZipLayout_BitsPerValue{BitsPerValue: uint32(8 * valueBytes)}
-		m.ValueCompression = fixedSizeListEncoding(b.dim, b.valueBytes/b.dim, b.itemValid != nil)
+		m.ValueCompression = b.vectorEncoding()
 		z.zipFixed(valueBytes)
 	default:
 		m.Details = &encpb.FullZipLayout_BitsPerValue{BitsPerValue: uint32(8 * b.valueBytes)}
@@ -95,7 +95,8 @@ func (z *zipWriter) control(entry int) {
 // zipFixed writes a value for every entry that has a slot, null or not.
 func (z *zipWriter) zipFixed(valueBytes int) {
 	b := z.b
-	if z.controlBytes == 0 && b.itemValid == nil {
+	valid := b.validLevels()
+	if z.controlBytes == 0 && valid == nil && b.itemBits != 1 {
 		z.out = append([]byte(nil), b.data...)
 		return
 	}
@@ -106,10 +107,11 @@ func (z *zipWriter) zipFixed(valueBytes int) {
 		if !z.lv.isVisible(entry) {
 			continue
 		}
-		if b.itemValid != nil {
-			z.out = appendBits(z.out, b.itemValid[slot*b.dim:(slot+1)*b.dim])
+		for _, d := range valid {
+			items := b.itemsAt(d)
+			z.out = appendBits(z.out, b.itemValid[d][slot*items:(slot+1)*items])
 		}
-		z.out = append(z.out, b.data[slot*b.valueBytes:(slot+1)*b.valueBytes]...)
+		z.out = b.appendItems(z.out, slot, 1)
 		slot++
 	}
 }
@@ -118,6 +120,9 @@ func (z *zipWriter) zipFixed(valueBytes int) {
 func (z *zipWriter) zipVariable() (*encpb.CompressiveEncoding, error) {
 	b := z.b
 	message := variableEncoding(b.offset64)
+	if b.isRows() {
+		message = b.rowEncoding()
+	}
 	data, ends := b.data, b.ends
 	zip, err := b.valueZip()
 	if err != nil {
@@ -142,7 +147,7 @@ func (z *zipWriter) zipVariable() (*encpb.CompressiveEncoding, error) {
 			continue
 		}
 		value := data[from:to]
-		if zip != nil {
+		if zip != nil && len(value) > 0 { // an empty value has no frame
 			scratch = zip.append(scratch[:0], value)
 			value = scratch
 		}
@@ -157,16 +162,27 @@ func (z *zipWriter) zipVariable() (*encpb.CompressiveEncoding, error) {
 	return message, nil
 }
 
-// valueZip is the compression of each value, or nil: what the metadata asks for, else zstd for long values that shrink by it.
+// valueZip is the compression of each value, or nil: zstd where the metadata asks for a compression (the engine reads no LZ4 here beside nulls), else
+// for long values that shrink by it.
 func (b *leafBuilder) valueZip() (*compressor, error) {
-	if b.zip != nil || b.options.plain || b.options.fsst || b.maxLen <= zipMinLen || len(b.data) < fsstMinBytes {
-		return b.zip, nil
+	if b.isRows() {
+		return nil, nil
+	}
+	if b.zip == nil && (b.options.plain || b.options.fsst || b.maxLen <= zipMinLen || len(b.data) < fsstMinBytes) {
+		return nil, nil
 	}
 	if b.wideZip == nil {
+		level := 0
+		if b.options.scheme == encpb.CompressionScheme_COMPRESSION_ZSTD {
+			level = b.options.level
+		}
 		var err error
-		if b.wideZip, err = newCompressor(encpb.CompressionScheme_COMPRESSION_ZSTD, 0); err != nil {
+		if b.wideZip, err = newCompressor(encpb.CompressionScheme_COMPRESSION_ZSTD, level); err != nil {
 			return nil, err
 		}
+	}
+	if b.zip != nil {
+		return b.wideZip, nil
 	}
 	raw, zipped := 0, 0
 	var scratch []byte

@@ -5,7 +5,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/bitutil"
 
 	"github.com/lakesql/lakesql/internal/errs"
 )
@@ -19,18 +18,21 @@ const (
 	leafFixed    leafKind = iota // values of valueBytes each
 	leafBool                     // one byte per value here, one bit in pages
 	leafVariable                 // ends into data
-	leafVector                   // fixed_size_list of a fixed-width type: dim items of itemBytes
+	leafVector                   // fixed_size_list, of such lists or of a fixed-width type
 	leafNull                     // the null type: no values at all
 )
 
 // leafShape says how the values of a leaf are kept and compressed.
 type leafShape struct {
 	kind       leafKind
-	valueBytes int  // fixed and vector: bytes of one value
-	dim        int  // vector: items per value
-	integer    bool // fixed: worth bitpacking
-	offset64   bool // variable: 64-bit offsets
-	text       bool // variable: strings, worth FSST
+	valueBytes int   // fixed and vector: bytes of one value as it is kept; bits take a byte
+	dims       []int // vector: sizes of the lists, outer-most first
+	itemBits   int   // vector: bits of one item, 1 or a multiple of 8
+	integer    bool  // fixed: worth bitpacking
+	offset64   bool  // variable: 64-bit offsets
+	text       bool  // variable: strings, worth FSST
+
+	fields []*leafBuilder // packed structs: what lies together in a value
 
 	// The column is an Arrow dictionary: its pages have dictionaries whatever they cost, with indices as wide as its own.
 	isDictionary bool
@@ -66,14 +68,7 @@ func leafShapeOf(t arrow.DataType) (leafShape, error) {
 	case arrow.ExtensionType:
 		return leafShapeOf(t.StorageType())
 	case *arrow.FixedSizeListType:
-		item, err := leafShapeOf(t.Elem())
-		if err != nil {
-			return leafShape{}, err
-		}
-		if item.kind != leafFixed || t.Len() < 1 {
-			return leafShape{}, errs.New(errs.ErrUnsupported, "%s cannot be written", t)
-		}
-		return leafShape{kind: leafVector, dim: int(t.Len()), valueBytes: int(t.Len()) * item.valueBytes}, nil
+		return vectorShapeOf(t)
 	case *arrow.FixedSizeBinaryType:
 		if t.ByteWidth < 1 {
 			return leafShape{}, errs.New(errs.ErrUnsupported, "%s cannot be written", t)
@@ -99,6 +94,8 @@ type leafBuilder struct {
 	maxRep     uint16       // number of lists
 	maxVisible uint16       // entries with a canonical definition level above it have no slot
 
+	scale int // entries of a row: the sizes of the fixed-size lists of structs above all lists
+
 	firstRow uint64
 	rows     int
 	entries  int
@@ -111,34 +108,40 @@ type leafBuilder struct {
 	data      []byte
 	ends      []uint32 // variable: end of value i in data
 	maxLen    int      // variable: longest value
-	itemValid []byte   // vector: one byte per item, nil = all valid
+	itemValid [][]byte // vector: for each level of lists one byte per item, nil = all valid
 	slotNull  []byte   // while a page is made: one byte per slot, nil = no nulls
 }
 
 func (b *leafBuilder) reset() {
 	b.firstRow += uint64(b.rows)
 	b.rows, b.entries, b.hidden, b.slots, b.nulls, b.maxLen = 0, 0, 0, 0, 0, 0
-	b.def, b.itemValid, b.slotNull = nil, nil, nil
+	b.def, b.slotNull = nil, nil
+	clear(b.itemValid)
 	b.rep, b.data, b.ends = b.rep[:0], b.data[:0], b.ends[:0]
 }
 
 func (b *leafBuilder) sizeBytes() int { return len(b.data) + 4*len(b.ends) + len(b.rep)/4 }
 
+func (b *leafBuilder) path() string { return b.steps[len(b.steps)-1].path }
+
 func (b *leafBuilder) isWide() bool {
+	if b.isRows() {
+		return true
+	}
 	switch b.options.structural {
 	case "miniblock":
 		return false
 	case "fullzip":
-		return !b.isDictionary && (b.kind == leafVariable || b.kind == leafFixed || b.kind == leafVector)
+		return !b.isDictionary && b.fields == nil && (b.kind == leafVariable || b.kind == leafFixed || b.kind == leafVector)
 	}
-	if b.isDictionary {
+	if b.isDictionary || (b.fields != nil && !b.isRows()) {
 		return false
 	}
 	switch b.kind {
 	case leafVariable:
 		return b.maxLen >= wideBytes
 	case leafFixed, leafVector:
-		return b.valueBytes >= wideBytes
+		return b.zippedBytes() >= wideBytes
 	}
 	return false
 }
@@ -218,8 +221,10 @@ func (b *leafBuilder) appendBlank() {
 		for range b.valueBytes {
 			b.data = append(b.data, 0)
 		}
-		if b.itemValid != nil {
-			b.itemValid = appendRepeated(b.itemValid, 1, b.dim)
+		for d, v := range b.itemValid {
+			if v != nil {
+				b.itemValid[d] = appendRepeated(v, 1, b.itemsAt(d))
+			}
 		}
 	}
 }
@@ -233,16 +238,18 @@ func appendRepeated(dst []byte, v byte, n int) []byte {
 
 // leafSource is the values of one array, with the array's own offset already applied.
 type leafSource struct {
-	data    []byte
-	off32   []int32
-	off64   []int64
-	bits    []byte // bool: the bitmap
-	bitsAt  int    // and the position of its first bit
-	items   arrow.Array
-	itemsAt int // vector: the first item of value 0
+	data   []byte
+	off32  []int32
+	off64  []int64
+	bits   []byte        // bool: the bitmap
+	bitsAt int           // and the position of its first bit
+	levels []vectorLevel // vector
 
 	dict   *array.Dictionary // dictionaries: the indices, and the values
 	values *leafSource
+
+	structure *array.Struct // packed structs, and their fields
+	fields    []leafSource
 }
 
 func (b *leafBuilder) source(arr arrow.Array) leafSource {
@@ -260,6 +267,9 @@ func (b *leafBuilder) source(arr arrow.Array) leafSource {
 		values := b.source(d.Dictionary())
 		return leafSource{dict: d, values: &values}
 	}
+	if b.fields != nil {
+		return b.packedSource(arr)
+	}
 	switch b.kind {
 	case leafFixed:
 		data := buf(1) // nil where every value is null
@@ -272,17 +282,7 @@ func (b *leafBuilder) source(arr arrow.Array) leafSource {
 		}
 		return leafSource{off32: arrow.Int32Traits.CastFromBytes(buf(1))[raw.Offset():], data: buf(2)}
 	case leafVector:
-		list, ok := arr.(*array.FixedSizeList)
-		if !ok {
-			return leafSource{}
-		}
-		from, _ := list.ValueOffsets(0)
-		items := list.ListValues()
-		itemBytes := b.valueBytes / b.dim
-		return leafSource{
-			data:  items.Data().Buffers()[1].Bytes()[(items.Data().Offset()+int(from))*itemBytes:],
-			items: items, itemsAt: int(from),
-		}
+		return b.vectorSource(arr)
 	}
 	return leafSource{}
 }
@@ -301,25 +301,21 @@ func (b *leafBuilder) appendRun(src leafSource, lo, hi int) error {
 		}
 		return nil
 	}
+	if b.fields != nil {
+		return b.appendPacked(src, lo, hi)
+	}
 	switch b.kind {
 	case leafFixed:
 		b.data = append(b.data, src.data[lo*b.valueBytes:hi*b.valueBytes]...)
 	case leafBool:
-		for i := lo; i < hi; i++ {
-			v := byte(0)
-			if bitutil.BitIsSet(src.bits, src.bitsAt+i) {
-				v = 1
-			}
-			b.data = append(b.data, v)
-		}
+		b.data = appendBytesOfBits(b.data, src.bits, src.bitsAt+lo, src.bitsAt+hi)
 	case leafVariable:
 		if b.offset64 {
 			return appendVariable(b, src.data, src.off64[lo:hi+1])
 		}
 		return appendVariable(b, src.data, src.off32[lo:hi+1])
 	case leafVector:
-		b.data = append(b.data, src.data[lo*b.valueBytes:hi*b.valueBytes]...)
-		b.appendItemValidity(src, lo, hi)
+		b.appendVectors(src, lo, hi)
 	}
 	return nil
 }
@@ -327,7 +323,7 @@ func (b *leafBuilder) appendRun(src leafSource, lo, hi int) error {
 func appendVariable[T int32 | int64](b *leafBuilder, data []byte, offsets []T) error {
 	first, last := offsets[0], offsets[len(offsets)-1]
 	if int64(last-first)+int64(len(b.data)) > math.MaxInt32 {
-		return errs.New(errs.ErrUnsupported, "column %q: a row of more than 2 GiB cannot be written", b.steps[len(b.steps)-1].path)
+		return errs.New(errs.ErrUnsupported, "column %q: a row of more than 2 GiB cannot be written", b.path())
 	}
 	at := T(len(b.data)) - first
 	b.data = append(b.data, data[first:last]...)
@@ -338,28 +334,4 @@ func appendVariable[T int32 | int64](b *leafBuilder, data []byte, offsets []T) e
 		b.ends = append(b.ends, uint32(off+at))
 	}
 	return nil
-}
-
-func (b *leafBuilder) appendItemValidity(src leafSource, lo, hi int) {
-	from, to := src.itemsAt+lo*b.dim, src.itemsAt+hi*b.dim
-	if b.itemValid == nil {
-		if src.items.NullN() == 0 {
-			return
-		}
-		found := false
-		for i := from; i < to && !found; i++ {
-			found = src.items.IsNull(i)
-		}
-		if !found {
-			return
-		}
-		b.itemValid = appendRepeated(nil, 1, len(b.data)/b.valueBytes*b.dim-(to-from))
-	}
-	for i := from; i < to; i++ {
-		v := byte(1)
-		if src.items.IsNull(i) {
-			v = 0
-		}
-		b.itemValid = append(b.itemValid, v)
-	}
 }

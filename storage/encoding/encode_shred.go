@@ -13,21 +13,26 @@ const (
 	stepLeaf stepKind = iota
 	stepStruct
 	stepList
+	stepStructList // fixed-size list of structs
 )
 
 // encodeStep is one layer on the way from a column to a leaf.
 type encodeStep struct {
 	kind     stepKind
 	child    int // struct: which field comes next
+	times    int // fixed-size list of structs: its size
 	nullable bool
 	path     string
 	// Canonical definition levels that this layer owns; lists own two, nulls before empties.
 	defNull, defEmpty uint16
 	listLevel         uint16 // lists: 1 = inner-most
+	// Fixed-size lists of structs: the level of the next list outwards, and that of a null of it; 0 = there is none.
+	listAbove, defAbove uint16
 }
 
 // numberLevels gives every layer its levels, inner-most first.
 func (b *leafBuilder) numberLevels() {
+	b.scale = 1
 	level := uint16(0)
 	for i := len(b.steps) - 1; i >= 0; i-- {
 		s := &b.steps[i]
@@ -45,6 +50,17 @@ func (b *leafBuilder) numberLevels() {
 	}
 	if b.maxRep == 0 {
 		b.maxVisible = level
+	}
+	var above encodeStep
+	for i := range b.steps {
+		s := &b.steps[i]
+		switch s.kind {
+		case stepList:
+			above, b.scale = *s, 1
+		case stepStructList:
+			s.listAbove, s.defAbove = above.listLevel, above.defNull
+			b.scale *= s.times
+		}
 	}
 }
 
@@ -98,6 +114,10 @@ func (b *leafBuilder) add(arr arrow.Array, lo, hi int) error {
 		switch s.kind {
 		case stepStruct:
 			arr = arr.(*array.Struct).Field(s.child)
+		case stepStructList:
+			list := arr.(*array.FixedSizeList)
+			e = e.repeat(list, s)
+			arr = list.ListValues()
 		case stepList:
 			list := arr.(array.ListLike)
 			e = e.expand(list, s, b.maxRep)
@@ -159,6 +179,42 @@ func (e entrySet) markNullValues(d *array.Dictionary, s encodeStep) entrySet {
 		}
 	}
 	return e
+}
+
+// repeat replaces every fixed-size list by its items, a null one by as many nulls. What ended at a list above stays one entry.
+func (e entrySet) repeat(list *array.FixedSizeList, s encodeStep) entrySet {
+	out := entrySet{}
+	for i := range e.n {
+		at := e.base + i
+		if e.index != nil {
+			at = e.index[i]
+		}
+		times, from, def := s.times, 0, uint16(0)
+		if at >= 0 {
+			first, _ := list.ValueOffsets(at)
+			from = int(first)
+		} else if def = e.def[i]; s.defAbove > 0 && def >= s.defAbove {
+			times = 1
+		}
+		for k := range times {
+			if at >= 0 {
+				out.index = append(out.index, from+k)
+			} else {
+				out.index = append(out.index, -1)
+			}
+			out.def = append(out.def, def)
+			if e.rep == nil {
+				continue
+			}
+			if k == 0 {
+				out.rep = append(out.rep, e.rep[i])
+			} else {
+				out.rep = append(out.rep, s.listAbove-1)
+			}
+		}
+	}
+	out.n = len(out.index)
+	return out
 }
 
 // expand replaces every list by its items; an empty list ends there.

@@ -30,18 +30,25 @@ func (b *leafBuilder) chunkValues(opts EncodeOptions) chunkValues {
 		return b.dictionaryChunks(opts, 0)
 	}
 	v := b.bareValues(opts)
-	if b.zip == nil || v.dictionary() != nil {
+	if b.zip == nil || b.fields != nil || v.dictionary() != nil {
 		return v
 	}
-	return &generalValues{chunkValues: v, c: b.zip}
+	g := &generalValues{chunkValues: v, c: b.zip}
+	if !g.saves(b.slots) {
+		return v
+	}
+	return g
 }
 
 func (b *leafBuilder) bareValues(opts EncodeOptions) chunkValues {
+	if b.fields != nil {
+		return packedStructValues{flatValues: flatValues{data: b.data, valueBytes: b.valueBytes}, fields: b.fields}
+	}
 	switch b.kind {
 	case leafBool:
 		return boolValues{data: b.data}
 	case leafVector:
-		return vectorValues{data: b.data, valid: b.itemValid, valueBytes: b.valueBytes, dim: b.dim}
+		return vectorValues{b: b, valid: b.validLevels()}
 	case leafVariable:
 		return b.variableChunks(opts)
 	}
@@ -115,38 +122,6 @@ func appendBits(dst, values []byte) []byte {
 		values = values[min(8, len(values)):]
 	}
 	return dst
-}
-
-// vectorValues are small fixed-size lists, with the validity of their items if one is null.
-type vectorValues struct {
-	data            []byte
-	valid           []byte // one byte per item, nil = all valid
-	valueBytes, dim int
-}
-
-func (v vectorValues) message() *encpb.CompressiveEncoding {
-	return fixedSizeListEncoding(v.dim, v.valueBytes/v.dim, v.valid != nil)
-}
-
-func fixedSizeListEncoding(dim, itemBytes int, hasValidity bool) *encpb.CompressiveEncoding {
-	return &encpb.CompressiveEncoding{Compression: &encpb.CompressiveEncoding_FixedSizeList{FixedSizeList: &encpb.FixedSizeList{
-		ItemsPerValue: uint64(dim), Values: flatEncoding(8 * itemBytes), HasValidity: hasValidity,
-	}}}
-}
-
-func (v vectorValues) buffers() int {
-	if v.valid != nil {
-		return 2
-	}
-	return 1
-}
-func (v vectorValues) chunkLog(int) int            { return logFor(v.valueBytes, chunkTarget) }
-func (v vectorValues) dictionary() *pageDictionary { return nil }
-func (v vectorValues) appendBuffer(dst []byte, i, first, n int) []byte {
-	if i < v.buffers()-1 {
-		return appendBits(dst, v.valid[first*v.dim:(first+n)*v.dim])
-	}
-	return append(dst, v.data[first*v.valueBytes:(first+n)*v.valueBytes]...)
 }
 
 // variableValues are n+1 offsets, counted from the start of the buffer, and the bytes.

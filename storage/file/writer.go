@@ -80,7 +80,7 @@ type leafPage struct {
 type Written struct {
 	Rows      uint64
 	SizeBytes int64
-	ColumnOf  map[int32]int // id of each field that owns a column (the leaves) to its physical column
+	ColumnOf  map[int32]int // id of each field that owns a column (leaves, packed structs) to its physical column
 }
 
 // NewWriter starts a file of that schema, whose ids go into the file. The Writer owns w: Finish publishes it, Abort drops it. Errors:
@@ -103,7 +103,7 @@ func NewWriter(w object.Writer, s *schema.Schema, opts WriterOptions) (*Writer, 
 		if err != nil {
 			return nil, err
 		}
-		if c.Leaves() != len(f.Leaves()) {
+		if c.Leaves() != len(ownedLeaves(f)) {
 			return nil, errs.New(errs.ErrUnsupported, "column %q: type %s cannot be written", f.Name, f.Type)
 		}
 		out.columns = append(out.columns, &writerColumn{field: f, encoder: c, firstLeaf: len(out.leaves)})
@@ -114,15 +114,26 @@ func NewWriter(w object.Writer, s *schema.Schema, opts WriterOptions) (*Writer, 
 	return out, nil
 }
 
+// ownedLeaves are the fields that own a physical column, in its order: the leaves, and packed structs in place of theirs.
+func ownedLeaves(f *schema.Field) []*schema.Field {
+	if len(f.Children) == 0 || isPacked(f) {
+		return []*schema.Field{f}
+	}
+	var out []*schema.Field
+	for _, c := range f.Children {
+		out = append(out, ownedLeaves(c)...)
+	}
+	return out
+}
+
 // checkField refuses fields whose metadata asks for a layout that readers then expect and that is not written.
 func checkField(f *schema.Field) error {
 	if f.ID < 0 {
 		return errs.New(errs.ErrInvalid, "column %q has no field id", f.Name)
 	}
-	for _, key := range []string{"lance-encoding:blob", "lance-encoding:packed", "packed"} {
-		if f.Metadata[key] == "true" {
-			return errs.New(errs.ErrUnsupported, "column %q: writing columns with %s", f.Name, key)
-		}
+	const blob = "lance-encoding:blob"
+	if f.Metadata[blob] == "true" {
+		return errs.New(errs.ErrUnsupported, "column %q: writing columns with %s", f.Name, blob)
 	}
 	if f.Logical == "json" || strings.HasPrefix(f.Metadata["ARROW:extension:name"], "lance.blob") {
 		return errs.New(errs.ErrUnsupported, "column %q: writing columns of type %s", f.Name, cmp.Or(f.Metadata["ARROW:extension:name"], f.Logical))
@@ -295,7 +306,7 @@ func (w *Writer) Abort() error {
 func (w *Writer) columnOf() map[int32]int {
 	out := make(map[int32]int, len(w.leaves))
 	for _, c := range w.columns {
-		for i, leaf := range c.field.Leaves() {
+		for i, leaf := range ownedLeaves(c.field) {
 			out[leaf.ID] = c.firstLeaf + i
 		}
 	}

@@ -365,7 +365,7 @@ func TestWriterRefusesWhatDoesNotFit(t *testing.T) {
 func TestLayoutsThatMetadataAsksForAreRefused(t *testing.T) {
 	large := arrow.BinaryTypes.LargeBinary
 	for _, md := range []map[string]string{
-		{"lance-encoding:blob": "true"}, {"lance-encoding:packed": "true"}, {"ARROW:extension:name": "lance.blob.v2"},
+		{"lance-encoding:blob": "true"}, {"ARROW:extension:name": "lance.blob.v2"},
 		{"ARROW:extension:name": "lance.json"},
 	} {
 		field := arrow.Field{Name: "col", Type: large, Nullable: true, Metadata: arrow.MetadataFrom(md)}
@@ -387,8 +387,8 @@ func TestTypesThatAreNotWrittenAreNamed(t *testing.T) {
 		v    Version
 	}{
 		{"a map in version 2.1", arrow.MapOf(i64, i64), V21},
-		{"a vector of structs", arrow.FixedSizeListOf(2, arrow.StructOf(arrow.Field{Name: "x", Type: i64})), V22},
-		{"a vector of booleans", arrow.FixedSizeListOf(2, arrow.FixedWidthTypes.Boolean), V22},
+		{"a vector of structs in version 2.1", arrow.FixedSizeListOf(2, arrow.StructOf(arrow.Field{Name: "x", Type: i64})), V21},
+		{"a vector of strings", arrow.FixedSizeListOf(2, arrow.BinaryTypes.String), V22},
 		{"a struct without fields", arrow.StructOf(), V22},
 		{"file version 2.0", i64, V20},
 	} {

@@ -65,8 +65,8 @@ func local(t *testing.T) (*object.Local, string) {
 	return store, dir
 }
 
-func TestTheEngineReadsWhatWeWrite(t *testing.T) {
-	eng := StartPython(t)
+func TestTheEnginesReadWhatWeWrite(t *testing.T) {
+	engines := StartPythons(t)
 	cases := []struct {
 		name      string
 		rows      int
@@ -98,7 +98,9 @@ func TestTheEngineReadsWhatWeWrite(t *testing.T) {
 				if _, err := write.CreateTable(context.Background(), write.Target{Store: store, Dir: "t.lance"}, s, opts); err != nil {
 					t.Fatal(err)
 				}
-				checkAnswers(t, eng, filepath.Join(dir, "t.lance"), want)
+				for _, eng := range engines {
+					checkAnswers(t, eng, filepath.Join(dir, "t.lance"), want)
+				}
 			})
 		}
 	}
