@@ -15,7 +15,9 @@ import (
 
 // Gather returns the rows of an array in the order of rows, which may repeat and skip. The caller releases the result. Errors: ErrUnsupported for types that
 // tables do not have, and for 32-bit offsets that would overflow.
-func Gather(a arrow.Array, rows []int, alloc memory.Allocator) (arrow.Array, error) { return gather(a, rows, alloc) }
+func Gather(a arrow.Array, rows []int, alloc memory.Allocator) (arrow.Array, error) {
+	return gather(a, rows, alloc)
+}
 
 // gather returns the rows of an array in the order of rows, which may repeat and skip. The caller releases the result.
 // Errors: ErrUnsupported for types that tables do not have, and for 32-bit offsets that would overflow.

@@ -29,7 +29,7 @@ const ReadableFlags = FlagDeletionFiles | FlagStableRowIDs | FlagV2Format | Flag
 	FlagNoTransactionFile | FlagMixedFiles
 
 // WritableFlags are the features that lakesql keeps right when it commits.
-const WritableFlags = FlagDeletionFiles | FlagStableRowIDs | FlagV2Format | FlagTableConfig | FlagNoTransactionFile
+const WritableFlags = FlagDeletionFiles | FlagStableRowIDs | FlagV2Format | FlagTableConfig | FlagBasePaths | FlagNoTransactionFile
 
 // FlagNames names the set bits, for people.
 func FlagNames(flags uint64) string {
