@@ -17,6 +17,7 @@ import (
 	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/planner/gms/mysqlerr"
+	"github.com/lakesql/lakesql/planner/gms/translate"
 	"github.com/lakesql/lakesql/source"
 	"github.com/lakesql/lakesql/source/memory"
 )
@@ -326,7 +327,7 @@ func TestColumnTypesOnTheWire(t *testing.T) {
 }
 
 func TestPanicsBecomeErrors(t *testing.T) {
-	g := &guarded{op: panicking{}}
+	g := &guarded{op: panicking{}, result: &Result{request: &translate.Request{}}}
 	if _, err := g.Next(context.Background()); !errors.Is(err, errs.ErrInternal) {
 		t.Errorf("got %v", err)
 	}

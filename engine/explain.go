@@ -101,16 +101,34 @@ func planJSON(p exec.Plan, stats *exec.Stats) (string, error) {
 }
 
 func toJSON(p exec.Plan, stats *exec.Stats) jsonNode {
-	d := p.Describe()
+	out := newJSONNode(p.Describe(), stats.Node(p))
+	if w, ok := p.(exec.WithCandidates); ok && w.CandidateInput() != nil {
+		out.Inputs = append(out.Inputs, candidatesToJSON(w.CandidateInput(), stats))
+	}
+	for _, c := range p.Children() {
+		out.Inputs = append(out.Inputs, toJSON(c, stats))
+	}
+	return out
+}
+
+func candidatesToJSON(p exec.CandidatePlan, stats *exec.Stats) jsonNode {
+	out := newJSONNode(p.Describe(), stats.Candidate(p))
+	for _, c := range p.Children() {
+		out.Inputs = append(out.Inputs, candidatesToJSON(c, stats))
+	}
+	if m, ok := p.(*exec.KeyMask); ok {
+		out.Inputs = append(out.Inputs, toJSON(m.Keys, stats))
+	}
+	return out
+}
+
+func newJSONNode(d exec.Description, figures *exec.NodeStats) jsonNode {
 	out := jsonNode{Operator: d.Name}
 	if len(d.Props) > 0 {
 		out.Properties = props(d.Props)
 	}
-	if figures := stats.Node(p).Props(); len(figures) > 0 {
-		out.Statistics = props(figures)
-	}
-	for _, c := range p.Children() {
-		out.Inputs = append(out.Inputs, toJSON(c, stats))
+	if all := figures.Props(); len(all) > 0 {
+		out.Statistics = props(all)
 	}
 	return out
 }

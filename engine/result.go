@@ -70,7 +70,7 @@ func (r *Result) open() error {
 		if err != nil {
 			return err
 		}
-		r.Operator, r.Vectorized = &guarded{op: op}, true
+		r.Operator, r.Vectorized = &guarded{op: op, result: r}, true
 		for i := range r.Columns {
 			r.Columns[i].Arrow = op.Schema().Field(i).Type
 		}
@@ -80,7 +80,7 @@ func (r *Result) open() error {
 	if err != nil {
 		return err
 	}
-	r.Operator = &guarded{op: op}
+	r.Operator = &guarded{op: op, result: r}
 	for i := range r.Columns {
 		r.Columns[i].Arrow = op.Schema().Field(i).Type
 	}
@@ -171,7 +171,10 @@ func (r *Result) Close() error {
 }
 
 // guarded turns panics into errors and an ended context into its cause.
-type guarded struct{ op exec.Operator }
+type guarded struct {
+	op     exec.Operator
+	result *Result
+}
 
 // Schema implements exec.Operator.
 func (g *guarded) Schema() *arrow.Schema { return g.op.Schema() }
@@ -185,6 +188,7 @@ func (g *guarded) Next(ctx context.Context) (batch arrow.RecordBatch, err error)
 		batch, err = g.op.Next(ctx)
 		return err
 	})
+	g.result.request.Warnings.Flush(g.result.ctx)
 	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() != nil {
 		return nil, errors.Join(ctx.Err(), err)
 	}

@@ -30,9 +30,6 @@ type Call struct {
 	Session  *Session            // for statements of our own; nil refuses them
 }
 
-// warningCode is the number of lakesql's own warnings.
-const warningCode = 1105
-
 // Run runs one statement in a context of go-mysql-server, whose session it reads and changes. The caller closes the Result. It gives the errors
 // of every layer below; mysqlerr.Convert names their codes.
 func (e *Engine) Run(ctx *sql.Context, call Call) (*Result, error) {
@@ -61,10 +58,11 @@ func (e *Engine) Run(ctx *sql.Context, call Call) (*Result, error) {
 		cancel()
 		return nil, err
 	}
-	req := e.request(ctx, rewritten, values, st)
+	req := e.request(rewritten, values, st)
 	ctx = ctx.WithContext(translate.WithRequest(inner, req))
 	res := &Result{ctx: ctx, cancel: cancel, request: req}
 	err = spawn.Guard(func() error { return e.start(ctx, text, call, res) })
+	req.Warnings.Flush(ctx)
 	if err != nil {
 		if cause := inner.Err(); cause != nil && ctx.Context.Err() != nil {
 			err = fmt.Errorf("%w: %w", cause, err)
@@ -116,7 +114,7 @@ func (e *Engine) Prepare(ctx *sql.Context, text string, parsed ast.Statement) ([
 	return out, err
 }
 
-func (e *Engine) request(ctx *sql.Context, rewritten *dialect.Result, values provider.Values, st *provider.Statement) *translate.Request {
+func (e *Engine) request(rewritten *dialect.Result, values provider.Values, st *provider.Statement) *translate.Request {
 	limit := e.config.QueryMemoryLimitBytes
 	if values.MemoryLimitBytes > 0 {
 		limit = values.MemoryLimitBytes
@@ -124,7 +122,9 @@ func (e *Engine) request(ctx *sql.Context, rewritten *dialect.Result, values pro
 	budget := mem.NewBudget("query", limit, e.budget)
 	alloc := mem.NewAllocator(e.pool, budget)
 	location := st.Location()
+	warnings := &translate.Warnings{}
 	env := exec.Env{
+		Warn:  warnings.Add,
 		Alloc: alloc, Budget: budget, BatchRows: e.config.BatchRows, Workers: e.config.Workers, Tables: st,
 		Expr: expr.Env{Alloc: alloc, Location: location, Now: e.config.Now()},
 	}
@@ -133,7 +133,7 @@ func (e *Engine) request(ctx *sql.Context, rewritten *dialect.Result, values pro
 	values.Planner.Run = ready
 	return &translate.Request{
 		RowsMax: e.config.RowEngine.WithDefaults().RowsMax, Statement: st, Rewritten: rewritten, Settings: values.Planner, Env: ready,
-		Warn: func(text string) { ctx.Warn(warningCode, "%s", text) },
+		Warnings: warnings,
 	}
 }
 

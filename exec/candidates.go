@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -50,8 +51,45 @@ type IndexLookup struct {
 	Kind      index.Kind
 	Index     string
 	Predicate index.Predicate
+	Match     index.Match    // what the planner was told of the index
+	Coverage  Coverage       // when it was planned
 	Recheck   *CandidateScan // the same predicate by reading; for uncovered fragments and answers that are only an upper bound
 	Fresh     bool           // read uncovered fragments; false under freshness = indexed_only
+}
+
+// Coverage is what of a table an index serves, for EXPLAIN.
+type Coverage struct {
+	ByIndex int    `json:",omitempty"` // fragments
+	ByScan  int    `json:",omitempty"` // fragments
+	Fault   string `json:",omitempty"` // why segments do not serve; "" where all do
+}
+
+// CoverageOf compares an index that was chosen with its table.
+func CoverageOf(table Addressable, info IndexInfo, faults []IndexFault) Coverage {
+	all := table.FragmentIDs()
+	byScan := len(uncoveredFragments(all, info.Covers))
+	out := Coverage{ByIndex: len(all) - byScan, ByScan: byScan}
+	var texts []string
+	for _, f := range faults {
+		if f.Index == info.Name {
+			texts = append(texts, f.String())
+		}
+	}
+	out.Fault = strings.Join(texts, "; ")
+	return out
+}
+
+// props print the fragments that are served, and why others are not. fresh says that the others are read.
+func (c Coverage) props(fresh bool) []Prop {
+	rest := fmt.Sprintf("%d by scan", c.ByScan)
+	if !fresh {
+		rest = fmt.Sprintf("%d left out (freshness = indexed_only)", c.ByScan)
+	}
+	out := []Prop{{"fragments", fmt.Sprintf("%d by index, %s", c.ByIndex, rest)}}
+	if c.Fault != "" {
+		out = append(out, Prop{"fault", c.Fault})
+	}
+	return out
 }
 
 // CandidateScan answers an expression by reading the columns it needs, of rows that are still candidates only.
@@ -92,7 +130,8 @@ func (c *IndexLookup) Describe() Description {
 	if c.Kind == index.KindLabelList {
 		name = "LabelIndexLookup"
 	}
-	return Description{Name: name, Props: []Prop{{"table", c.Table.String()}, {"index", c.Index}, {"kind", string(c.Kind)}, {"predicate", c.Column + " " + c.Predicate.String()}}}
+	props := []Prop{{"table", c.Table.String()}, {"index", c.Index}, {"kind", string(c.Kind)}, {"predicate", c.Column + " " + c.Predicate.String()}}
+	return Description{Name: name, Props: append(props, c.Coverage.props(c.Fresh)...)}
 }
 
 // Describe implements CandidatePlan.
@@ -216,16 +255,16 @@ func (c *IndexLookup) Candidates(ctx context.Context, env *Env, among *rowset.Se
 	if err != nil {
 		return index.Truth{}, err
 	}
-	info, match, ok := table.FilterIndex(c.Column, c.Predicate.Op)
-	if !ok || info.Name != c.Index {
-		return index.Truth{}, errs.New(errs.ErrInternal, "index %s of %s is not there", c.Index, c.Table)
-	}
 	stats := env.Stats.Candidate(c)
 	held := env.Budget.Reserve()
 	defer held.Free()
-	t, did, err := table.Lookup(ctx, LookupRequest{Index: c.Index, Predicate: c.Predicate, Alloc: env.Alloc, Budget: env.Budget})
+	t, did, err := table.Lookup(ctx, LookupRequest{Index: c.Index, Predicate: c.Predicate, Match: c.Match, Alloc: env.Alloc, Budget: env.Budget})
 	if err != nil {
 		return index.Truth{}, fmt.Errorf("index %s of %s: %w", c.Index, c.Table, err)
+	}
+	env.warn(FaultWarnings(c.Table, did.Faults)...)
+	for _, f := range did.Faults {
+		stats.Note("fault_of_"+f.Segment[:min(8, len(f.Segment))], f.String())
 	}
 	stats.Add("segments", int64(did.Segments))
 	if err := held.Grow(truthBytes(t)); err != nil {
@@ -234,12 +273,12 @@ func (c *IndexLookup) Candidates(ctx context.Context, env *Env, among *rowset.Se
 	if among != nil {
 		t = index.Truth{True: rowset.And(t.True, among), Null: rowset.And(t.Null, among)}
 	}
-	if match == index.AtMost {
+	if c.Match == index.AtMost {
 		if t, err = c.Recheck.Candidates(ctx, env, rowset.Or(t.True, t.Null)); err != nil {
 			return index.Truth{}, err
 		}
 	}
-	uncovered := uncoveredFragments(table.FragmentIDs(), info.Covers)
+	uncovered := uncoveredFragments(table.FragmentIDs(), did.Covers)
 	stats.Add("fragments_by_index", int64(len(table.FragmentIDs())-len(uncovered)))
 	stats.Add("fragments_by_scan", int64(len(uncovered)))
 	if len(uncovered) == 0 || !c.Fresh {
@@ -391,11 +430,14 @@ func (c *CandidateScan) collect(env *Env, prog *expr.Program, b arrow.RecordBatc
 // KeyMask answers "column IN (keys of a sub-plan)": a join that only filters, turned into a set of candidates. A NULL column is NULL; NULL
 // keys are ignored, so the answer serves joins and semi-joins but never NOT IN.
 type KeyMask struct {
-	Table  TableRef
-	Column string
-	Keys   Plan // one column of the column's type
-	Index  string
-	Kind   index.Kind
+	Table    TableRef
+	Column   string
+	Keys     Plan // one column of the column's type
+	Index    string
+	Kind     index.Kind
+	Match    index.Match // of Index
+	Reason   string   // why no index answers it; "" where that is plain
+	Coverage Coverage // of Index
 }
 
 // Children implements CandidatePlan.
@@ -403,7 +445,14 @@ func (*KeyMask) Children() []CandidatePlan { return nil }
 
 // Describe implements CandidatePlan.
 func (c *KeyMask) Describe() Description {
-	return Description{Name: "KeyMask", Props: []Prop{{"table", c.Table.String()}, {"column", c.Column}, {"keys", c.Keys.Describe().Name}}}
+	d := Description{Name: "KeyMask", Props: []Prop{{"table", c.Table.String()}, {"column", c.Column}, {"keys", c.Keys.Describe().Name}}}
+	switch {
+	case c.Index != "":
+		d.Props = append(append(d.Props, Prop{"index", c.Index}, Prop{"kind", string(c.Kind)}), c.Coverage.props(true)...)
+	case c.Reason != "":
+		d.Props = append(d.Props, Prop{"no_index", c.Reason})
+	}
+	return d
 }
 
 // Candidates implements CandidatePlan.
@@ -430,7 +479,7 @@ func (c *KeyMask) Candidates(ctx context.Context, env *Env, among *rowset.Set) (
 	if c.Index == "" {
 		return scan.Candidates(ctx, env, among)
 	}
-	lookup := &IndexLookup{Table: c.Table, Column: c.Column, Kind: c.Kind, Index: c.Index, Predicate: index.Predicate{Op: index.OpIn, Values: keys}, Recheck: scan, Fresh: true}
+	lookup := &IndexLookup{Table: c.Table, Column: c.Column, Kind: c.Kind, Index: c.Index, Match: c.Match, Predicate: index.Predicate{Op: index.OpIn, Values: keys}, Recheck: scan, Fresh: true}
 	return lookup.Candidates(ctx, env, among)
 }
 

@@ -59,10 +59,14 @@ func drawIndexedTable(t *rapid.T) *indexedTable {
 
 func (x *indexedTable) OpenTable(context.Context, TableRef) (Table, error) { return x, nil }
 
-func (x *indexedTable) FilterIndex(column string, _ index.Op) (IndexInfo, index.Match, bool) {
+func (x *indexedTable) FilterIndex(_ context.Context, column string, _ index.Op) (FilterChoice, error) {
+	return FilterChoice{OK: true, Info: IndexInfo{Name: column + "_idx", Column: column, Covers: x.covers(), Usable: true}, Match: x.match[column]}, nil
+}
+
+func (x *indexedTable) covers() *roaring.Bitmap {
 	covers := roaring.New()
 	covers.AddRange(0, uint64(x.indexed))
-	return IndexInfo{Name: column + "_idx", Column: column, Covers: covers, Usable: true}, x.match[column], true
+	return covers
 }
 
 func (x *indexedTable) Lookup(_ context.Context, req LookupRequest) (index.Truth, LookupStats, error) {
@@ -82,7 +86,7 @@ func (x *indexedTable) Lookup(_ context.Context, req LookupRequest) (index.Truth
 			out.Null.Add(uint64(a))
 		}
 	}
-	return out, LookupStats{Segments: 1}, nil
+	return out, LookupStats{Segments: 1, Covers: x.covers()}, nil
 }
 
 func (x *indexedTable) Scan(_ context.Context, req ScanRequest) (TableScan, error) {
@@ -183,7 +187,7 @@ func (x *indexedTable) drawCandidates(t *rapid.T, depth int, positive bool) (Can
 	}
 	b := array.NewInt64Builder(memory.DefaultAllocator)
 	b.Append(wanted)
-	return &IndexLookup{Table: x.Ref(), Column: column, Index: column + "_idx", Predicate: index.Predicate{Op: index.OpEq, Values: b.NewArray()}, Recheck: scan, Fresh: true},
+	return &IndexLookup{Table: x.Ref(), Column: column, Index: column + "_idx", Match: x.match[column], Predicate: index.Predicate{Op: index.OpEq, Values: b.NewArray()}, Recheck: scan, Fresh: true},
 		x.among(column, []int64{wanted})
 }
 
@@ -202,7 +206,7 @@ func (x *indexedTable) drawMask(t *rapid.T, column string) (CandidatePlan, func(
 	in := &source{batch: newBatch(fields("k", arrow.PrimitiveTypes.Int64), []arrow.Array{b.NewArray()}, len(keys))}
 	mask := &KeyMask{Table: x.Ref(), Column: column, Keys: in}
 	if rapid.Bool().Draw(t, "by index") {
-		mask.Index = column + "_idx"
+		mask.Index, mask.Match = column+"_idx", x.match[column]
 	}
 	return mask, x.among(column, known)
 }
@@ -276,7 +280,7 @@ func TestRowsThatAreNotIndexedYet(t *testing.T) {
 		x.batch = newBatch(fields("a", arrow.PrimitiveTypes.Int64), []arrow.Array{b.NewArray()}, 3)
 		b.Append(1)
 		cond := call(t, "=", &expr.Column{ID: 0, Name: "a", T: arrow.PrimitiveTypes.Int64}, lit(1))
-		p := &IndexLookup{Table: x.Ref(), Column: "a", Index: "a_idx", Predicate: index.Predicate{Op: index.OpEq, Values: b.NewArray()}, Fresh: fresh,
+		p := &IndexLookup{Table: x.Ref(), Column: "a", Index: "a_idx", Match: x.match["a"], Predicate: index.Predicate{Op: index.OpEq, Values: b.NewArray()}, Fresh: fresh,
 			Recheck: &CandidateScan{Table: x.Ref(), Columns: []string{"a"}, Expr: cond}}
 		env := Env{Tables: x}.WithDefaults()
 		got := must(EvalCandidates(context.Background(), env, p, nil))(t)

@@ -217,6 +217,14 @@ func decodeAggregate(raw json.RawMessage, in Plan) (Plan, error) {
 	return NewHashAggregate(in, keys, j.Names, aggs)
 }
 
+// coverage is that of an index; none where it says nothing.
+func (j *candidateJSON) coverage() Coverage {
+	if j.Coverage == nil {
+		return Coverage{}
+	}
+	return *j.Coverage
+}
+
 // candidateJSON is an encoded candidate plan; what its kind does not need is absent.
 type candidateJSON struct {
 	Kind      string          `json:"kind"`
@@ -232,6 +240,8 @@ type candidateJSON struct {
 	Fresh     bool            `json:"fresh,omitempty"`
 	Expr      []byte          `json:"expr,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
+	Match     index.Match     `json:"match,omitempty"`
+	Coverage  *Coverage       `json:"coverage,omitempty"`
 	Keys      *planJSON       `json:"keys,omitempty"`
 	Inputs    []candidateJSON `json:"inputs,omitempty"`
 }
@@ -246,7 +256,7 @@ func (c planCodec) candidate(p CandidatePlan) (*candidateJSON, error) { //nolint
 	inputs := p.Children()
 	switch p := p.(type) {
 	case *IndexLookup:
-		*out = candidateJSON{Kind: "index_lookup", Table: &p.Table, Column: p.Column, Index: p.Index, IndexKind: p.Kind, Op: p.Predicate.Op, Lower: p.Predicate.LowerInclusive, Upper: p.Predicate.UpperInclusive, Fresh: p.Fresh}
+		*out = candidateJSON{Kind: "index_lookup", Table: &p.Table, Column: p.Column, Index: p.Index, IndexKind: p.Kind, Op: p.Predicate.Op, Lower: p.Predicate.LowerInclusive, Upper: p.Predicate.UpperInclusive, Fresh: p.Fresh, Match: p.Match, Coverage: &p.Coverage}
 		if p.Predicate.Values != nil {
 			out.Values = e.one(&expr.Literal{Value: scalar.NewListScalar(p.Predicate.Values)})
 		}
@@ -267,7 +277,7 @@ func (c planCodec) candidate(p CandidatePlan) (*candidateJSON, error) { //nolint
 		if err != nil {
 			return nil, err
 		}
-		*out = candidateJSON{Kind: "key_mask", Table: &p.Table, Column: p.Column, Index: p.Index, IndexKind: p.Kind, Keys: &keys}
+		*out = candidateJSON{Kind: "key_mask", Table: &p.Table, Column: p.Column, Index: p.Index, IndexKind: p.Kind, Match: p.Match, Keys: &keys, Reason: p.Reason, Coverage: &p.Coverage}
 	default:
 		return nil, errs.New(errs.ErrUnsupported, "a candidate plan of type %T cannot be encoded", p)
 	}
@@ -315,9 +325,9 @@ func (c planCodec) decodeCandidate(j *candidateJSON, depth int) (CandidatePlan, 
 		if err != nil {
 			return nil, err
 		}
-		return &KeyMask{Table: table, Column: j.Column, Keys: keys, Index: j.Index, Kind: j.IndexKind}, nil
+		return &KeyMask{Table: table, Column: j.Column, Keys: keys, Index: j.Index, Kind: j.IndexKind, Match: j.Match, Reason: j.Reason, Coverage: j.coverage()}, nil
 	case j.Kind == "index_lookup" && len(inputs) <= 1:
-		p := &IndexLookup{Table: table, Column: j.Column, Kind: j.IndexKind, Index: j.Index, Fresh: j.Fresh,
+		p := &IndexLookup{Table: table, Column: j.Column, Kind: j.IndexKind, Index: j.Index, Fresh: j.Fresh, Match: j.Match, Coverage: j.coverage(),
 			Predicate: index.Predicate{Op: j.Op, LowerInclusive: j.Lower, UpperInclusive: j.Upper}}
 		if len(inputs) == 1 {
 			recheck, ok := inputs[0].(*CandidateScan)

@@ -31,12 +31,13 @@ func everyPlan(t testing.TB) map[string]Plan {
 	all := must(NewScan(table, ScanSpec{Columns: []string{"id", "g", "s"}, Names: []string{"id", "group", "s"}, RowAddr: true}))(t)
 	candidates := &CandidateOr{Inputs: []CandidatePlan{
 		&CandidateAnd{Inputs: []CandidatePlan{
-			&IndexLookup{Table: ref, Column: "id", Kind: index.KindBTree, Index: "i", Fresh: true, Recheck: recheck,
+			&IndexLookup{Table: ref, Column: "id", Kind: index.KindBTree, Index: "i", Fresh: true, Match: index.AtMost, Coverage: Coverage{ByIndex: 3, ByScan: 1, Fault: "broken"}, Recheck: recheck,
 				Predicate: index.Predicate{Op: index.OpRange, Values: b.NewArray(), LowerInclusive: true}},
 			&IndexLookup{Table: ref, Column: "g", Kind: index.KindBitmap, Index: "j", Predicate: index.Predicate{Op: index.OpIsNull, UpperInclusive: true}},
 		}},
 		&CandidateNot{Input: recheck},
-		&KeyMask{Table: ref, Column: "id", Keys: all, Index: "i", Kind: index.KindBTree},
+		&KeyMask{Table: ref, Column: "id", Keys: all, Index: "i", Kind: index.KindBTree, Match: index.AtMost, Coverage: Coverage{ByIndex: 2}},
+		&KeyMask{Table: ref, Column: "id", Keys: all, Reason: "broken"},
 	}}
 	scan := must(NewScan(table, ScanSpec{Columns: []string{"id", "g"}, Candidates: candidates, Filter: cond, Reason: "no usable index"}))(t)
 	g, s := col(all, "group"), col(all, "s")
@@ -66,7 +67,7 @@ func everyPlan(t testing.TB) map[string]Plan {
 		"cap":        must(NewCap(all, 5, 6, "the row engine"))(t),
 		"count rows": must(NewCountRows(ref, candidates, []string{"n", "m"}))(t),
 		"vector search": must(NewVectorSearch(VectorSearch{Table: ref, Column: "v", Metric: index.MetricCosine, Query: []float32{1.5, float32(math.NaN()), -0.1}, K: 7, Ties: true,
-			Candidates: candidates, Early: []string{"id"}, Method: SearchMethod{Index: "v", Kind: index.KindIVFPQ, Reason: "big", MinProbes: 3, MaxProbes: 9, RefineFactor: 2, ExactBelow: 5, VectorBytes: 12, ParallelTasks: 4}},
+			Candidates: candidates, Early: []string{"id"}, Method: SearchMethod{Index: "v", Kind: index.KindIVFPQ, Coverage: Coverage{ByIndex: 4, ByScan: 2}, Reason: "big", MinProbes: 3, MaxProbes: 9, RefineFactor: 2, ExactBelow: 5, VectorBytes: 12, ParallelTasks: 4}},
 			[]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}))(t),
 	}
 }

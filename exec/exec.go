@@ -13,6 +13,8 @@ package exec
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +37,7 @@ type Env struct {
 	Expr      expr.Env         // time zone, statement time
 	Tables    TableOpener      // finds the tables that plans name
 	Stats     *Stats           // EXPLAIN ANALYZE; nil = not counted
+	Warn      func(Warning)    // takes what the user should know, from any goroutine; nil = nobody asks
 
 	keyFilters []KeyFilter // see WithKeyFilter
 }
@@ -55,6 +58,50 @@ func (e Env) WithDefaults() *Env {
 	}
 	e.Expr.Alloc, e.Expr.Budget = e.Alloc, e.Budget
 	return &e
+}
+
+// Warning is something that the user should know of a statement.
+type Warning struct {
+	About string // what it is about: of several warnings about one thing the first counts
+	Text  string
+}
+
+// warn passes warnings on.
+func (e *Env) warn(ws ...Warning) {
+	for _, w := range ws {
+		if e.Warn != nil {
+			e.Warn(w)
+		}
+	}
+}
+
+// FaultWarnings says which indices of a table cannot be read as a whole: one warning an index.
+func FaultWarnings(table TableRef, faults []IndexFault) []Warning {
+	var out []Warning
+	for i, f := range faults {
+		if slices.ContainsFunc(faults[:i], func(e IndexFault) bool { return e.Index == f.Index }) {
+			continue
+		}
+		more := ""
+		if n := countSegments(faults, f.Index); n > 1 {
+			more = fmt.Sprintf(" (and %d more segments)", n-1)
+		}
+		out = append(out, Warning{
+			About: "index " + f.Index + " of " + table.String(),
+			Text:  fmt.Sprintf("table %s.%s: rows that an index covers are scanned: %s%s; build the index again", table.Source, table.Table, f, more),
+		})
+	}
+	return out
+}
+
+func countSegments(faults []IndexFault, name string) int {
+	seen := make(map[string]bool)
+	for _, f := range faults {
+		if f.Index == name {
+			seen[f.Segment] = true
+		}
+	}
+	return len(seen)
 }
 
 // Plan is an immutable description of work, fit to print and to ship: it names a source, a table and a version, never an open file.

@@ -39,6 +39,7 @@ type VectorSearch struct {
 type SearchMethod struct {
 	Index         string // "" = exact
 	Kind          index.Kind
+	Coverage      Coverage // of Index
 	Reason        string
 	MinProbes     int
 	MaxProbes     int
@@ -81,6 +82,7 @@ func (p *VectorSearch) Describe() Description {
 		{"table", p.Table.String()}, {"column", p.Column}, {"metric", string(p.Metric)}, {"k", fmt.Sprint(p.K)}, {"method", method}, {"why", p.Method.Reason},
 	}}
 	if p.Method.Index != "" {
+		d.Props = append(d.Props, p.Method.Coverage.props(true)...)
 		d.Props = append(d.Props, Prop{"nprobes", fmt.Sprint(p.Method.MinProbes)})
 		if p.Method.RefineFactor > 0 {
 			d.Props = append(d.Props, Prop{"refine", fmt.Sprint(p.Method.RefineFactor)})
@@ -242,7 +244,7 @@ func (o *vectorSearch) round(ctx context.Context, m SearchMethod, k int, candida
 	}
 	tasks, err := o.table.SearchTasks(ctx, SearchRequest{
 		Column: o.plan.Column, Metric: o.plan.Metric, Query: o.plan.Query, K: keep, Index: m.Index, Among: o.among, MinProbes: m.MinProbes, MaxProbes: m.MaxProbes,
-		Budget: o.env.Budget,
+		Budget: o.env.Budget, Fault: o.fault,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -286,6 +288,12 @@ func (o *vectorSearch) round(ctx context.Context, m SearchMethod, k int, candida
 		return nil, nil, err
 	}
 	return hits[:min(k, len(hits))], early, nil
+}
+
+// fault is told of an index segment that cannot be read.
+func (o *vectorSearch) fault(f IndexFault) {
+	o.env.warn(FaultWarnings(o.plan.Table, []IndexFault{f})...)
+	o.stats.Note("fault_of_"+f.Segment[:min(8, len(f.Segment))], f.String())
 }
 
 // cut merges what the tasks found, unless they failed, and compares it again where wanted.

@@ -83,8 +83,8 @@ func (v *vectorTable) Take(ctx context.Context, addrs []rowset.RowAddr, columns 
 
 func (v *vectorTable) Indexes() []IndexInfo { return nil }
 
-func (v *vectorTable) FilterIndex(string, index.Op) (IndexInfo, index.Match, bool) {
-	return IndexInfo{}, 0, false
+func (v *vectorTable) FilterIndex(context.Context, string, index.Op) (FilterChoice, error) {
+	return FilterChoice{}, nil
 }
 
 func (v *vectorTable) Lookup(context.Context, LookupRequest) (index.Truth, LookupStats, error) {
@@ -93,8 +93,8 @@ func (v *vectorTable) Lookup(context.Context, LookupRequest) (index.Truth, Looku
 
 func (v *vectorTable) Estimate(context.Context, string, index.Predicate) int64 { return -1 }
 
-func (v *vectorTable) VectorIndex(string, index.Metric) (IndexInfo, bool, string) {
-	return IndexInfo{Name: "v_idx"}, true, ""
+func (v *vectorTable) VectorIndex(context.Context, string, index.Metric) (VectorChoice, error) {
+	return VectorChoice{OK: true, Info: IndexInfo{Name: "v_idx"}}, nil
 }
 
 func (v *vectorTable) Distances(_ context.Context, _ string, _ index.Metric, _ []float32, addrs []rowset.RowAddr) ([]float32, error) {

@@ -91,18 +91,51 @@ type IndexInfo struct {
 	Column   string
 	Metric   index.Metric    // vector kinds
 	Segments int             //
-	Covers   *roaring.Bitmap // live fragments covered by a segment
+	Covers   *roaring.Bitmap // live fragments covered by a segment; where an index is chosen, by one that can be read
 	Usable   bool            // lakesql can open it
 	Reason   string          // why not usable
+}
+
+// IndexFault is a segment of an index that cannot be read: its files are damaged, gone, or of a version that lakesql does not know. The rows that it
+// covers are scanned.
+type IndexFault struct {
+	Index, Segment string // the segment's UUID
+	File           string // "" where it is not known
+	Err            error
+}
+
+func (f IndexFault) String() string {
+	file := ""
+	if f.File != "" {
+		file = " file " + f.File
+	}
+	return fmt.Sprintf("index %s segment %.8s%s: %v", f.Index, f.Segment, file, f.Err)
+}
+
+// FilterChoice is the index that answers an operator on a column.
+type FilterChoice struct {
+	OK     bool // there is one
+	Info   IndexInfo
+	Match  index.Match
+	Faults []IndexFault // of it and of others that were looked at
+}
+
+// VectorChoice is the index that searches a vector column.
+type VectorChoice struct {
+	OK     bool // there is one
+	Info   IndexInfo
+	Reason string       // why not
+	Faults []IndexFault // of it and of others that were looked at
 }
 
 // Indexed is a table with indices.
 type Indexed interface {
 	Addressable
 	Indexes() []IndexInfo
-	// FilterIndex returns an index of the column that answers the operator, with its Match; ok is false if there is none.
-	FilterIndex(column string, op index.Op) (IndexInfo, index.Match, bool)
-	// Lookup answers a predicate through an index: live row addresses of the covered fragments only. The caller pays for the answer.
+	// FilterIndex chooses an index of the column that answers the operator. Segments that cannot be read are faults of the choice; ErrIO,
+	// ErrPermission and the like where the store fails.
+	FilterIndex(ctx context.Context, column string, op index.Op) (FilterChoice, error)
+	// Lookup answers a predicate through an index: live row addresses of fragments that LookupStats.Covers names. The caller pays for the answer.
 	Lookup(ctx context.Context, req LookupRequest) (index.Truth, LookupStats, error)
 	// Estimate is about how many rows match; -1 = unknown.
 	Estimate(ctx context.Context, indexName string, p index.Predicate) int64
@@ -112,6 +145,7 @@ type Indexed interface {
 type LookupRequest struct {
 	Index     string
 	Predicate index.Predicate
+	Match     index.Match      // that the caller is ready for, besides Exact: segments with another do not answer
 	Alloc     memory.Allocator // of what is read for the answer; nil = memory.DefaultAllocator
 	Budget    *mem.Budget      // pays for the sets that a lookup holds while it runs; nil = nobody counts
 }
@@ -120,6 +154,8 @@ type LookupRequest struct {
 type LookupStats struct {
 	Segments  int
 	BytesRead int64
+	Covers    *roaring.Bitmap // fragments that the answer is about
+	Faults    []IndexFault    // of segments that did not answer
 }
 
 // SearchRequest asks for the K nearest rows of a vector column.
@@ -132,7 +168,9 @@ type SearchRequest struct {
 	Among     *rowset.Set // row addresses that may be hits; nil = every live row, empty = none
 	MinProbes int         // 0 = default
 	MaxProbes int         // 0 = all lists
-	Budget    *mem.Budget // pays for what tasks hold while they run; nil = nobody counts
+	// Fault is told of segments that cannot be read, whose rows are compared one by one instead. Tasks call it side by side; nil = nobody asks.
+	Fault  func(IndexFault)
+	Budget *mem.Budget // pays for what tasks hold while they run; nil = nobody counts
 }
 
 // SearchHit is a row found.
@@ -153,8 +191,8 @@ type SearchTask interface {
 // VectorTable is a table that searches vectors.
 type VectorTable interface {
 	Indexed
-	// VectorIndex returns the index of the column with the metric that lakesql can search; reason says why none.
-	VectorIndex(column string, metric index.Metric) (info IndexInfo, ok bool, reason string)
+	// VectorIndex chooses an index of the column with the metric that lakesql can search. Errors as of FilterIndex.
+	VectorIndex(ctx context.Context, column string, metric index.Metric) (VectorChoice, error)
 	SearchTasks(ctx context.Context, req SearchRequest) ([]SearchTask, error)
 	// Distances computes exact distances of the rows at addrs; NaN where the vector is NULL or the distance undefined.
 	Distances(ctx context.Context, column string, metric index.Metric, query []float32, addrs []rowset.RowAddr) ([]float32, error)

@@ -9,39 +9,45 @@ import (
 )
 
 // chooseMethod decides between an exact and an approximate search by the settings, the indices and the bytes to compare.
-func (c *Context) chooseMethod(n *logical.Search, table exec.VectorTable, dim int64) logical.SearchSpec {
+func (c *Context) chooseMethod(n *logical.Search, table exec.VectorTable, dim int64) (logical.SearchSpec, error) {
 	spec := logical.SearchSpec{MinProbes: c.Settings.NProbes, MaxProbes: c.Settings.MaxNProbes, RefineFactor: c.Settings.RefineFactor}
 	vectorBytes := max(dim*4, 1)
 	spec.VectorBytes = vectorBytes
 	if c.Settings.ANN == Off {
 		spec.Reason = "ann = off"
-		return spec
+		return spec, nil
 	}
 	if c.Settings.Prefilter == PrefilterBruteForce {
 		spec.Reason = "prefilter = brute_force"
-		return spec
+		return spec, nil
 	}
-	info, ok, why := table.VectorIndex(n.Vector, n.Metric)
-	if !ok {
-		spec.Reason = why
-		return spec
+	chosen, err := table.VectorIndex(c.Ctx, n.Vector, n.Metric)
+	if err != nil {
+		return spec, err
 	}
+	c.faulty(table.Ref(), chosen.Faults)
+	if !chosen.OK {
+		spec.Reason = chosen.Reason
+		return spec, nil
+	}
+	info := chosen.Info
 	compare := float64(table.Rows()) * float64(vectorBytes)
 	if c.Settings.ANN == Auto {
 		if compare < float64(c.Settings.ANNExactBytes) {
 			spec.Reason = fmt.Sprintf("%.0f bytes of vectors are below ann_exact_bytes", compare)
-			return spec
+			return spec, nil
 		}
 		spec.ExactBelow = c.Settings.ANNExactBytes
 	}
-	spec.Index, spec.Kind = info.Name, info.Kind
+	spec.Index, spec.Kind, spec.Coverage = info.Name, info.Kind, exec.CoverageOf(table, info, chosen.Faults)
 	spec.Reason = "ann = " + c.Settings.ANN
 	verb := "is"
 	if spec.ExactBelow > 0 && len(n.Scan.Filter)+len(n.Scan.Masks) > 0 {
 		verb = "may be" // few candidates are compared exactly, and how many there are is known when the statement runs
 	}
-	c.warnings = append(c.warnings, fmt.Sprintf("the answer %s approximate: index %s (%s) serves column %s; SET ann = off makes it exact", verb, info.Name, info.Kind, n.Vector))
-	return spec
+	text := fmt.Sprintf("the answer %s approximate: index %s (%s) serves column %s; SET ann = off makes it exact", verb, info.Name, info.Kind, n.Vector)
+	c.warnings = append(c.warnings, exec.Warning{About: text, Text: text})
+	return spec, nil
 }
 
 // chooseLate decides whether the columns that a cut does not need are read after it.

@@ -77,7 +77,7 @@ func (c *Context) scanRows(n *logical.Scan) float64 {
 
 func (c *Context) selectivity(n *logical.Scan, cond expr.Expr, total float64) float64 {
 	if table, ok := n.Table.(exec.Indexed); ok && total > 0 {
-		if leaf, ok := indexLeaf(table, n, cond); ok {
+		if leaf, ok, err := indexLeaf(c.Ctx, table, n, cond); err == nil && ok { // an error comes up again where the index is asked
 			if rows := table.Estimate(c.Ctx, leaf.info.Name, leaf.predicate); rows >= 0 {
 				return min(1, float64(rows)/total)
 			}

@@ -52,8 +52,14 @@ func (c *Context) keyMask(b *candidateBuilder, m logical.Mask) (exec.CandidatePl
 		}
 		mask := &exec.KeyMask{Table: b.scan.Table.Ref(), Column: col.Source, Keys: keys.plan}
 		if b.table != nil {
-			if info, match, ok := b.table.FilterIndex(col.Source, index.OpIn); ok && info.Usable && match == index.Exact {
-				mask.Index, mask.Kind = info.Name, info.Kind
+			chosen, err := b.table.FilterIndex(c.Ctx, col.Source, index.OpIn)
+			if err != nil {
+				return nil, err
+			}
+			mask.Reason = c.faulty(b.table.Ref(), chosen.Faults)
+			if chosen.OK && chosen.Match == index.Exact {
+				mask.Index, mask.Kind, mask.Reason = chosen.Info.Name, chosen.Info.Kind, ""
+				mask.Coverage = exec.CoverageOf(b.table, chosen.Info, chosen.Faults)
 			}
 		}
 		return mask, nil
@@ -146,7 +152,7 @@ func (c *Context) lowerSearch(n *logical.Search) (lowered, error) {
 	s := exec.VectorSearch{
 		Table: n.Scan.Table.Ref(), Column: n.Vector, Metric: n.Metric, Query: n.Query, K: int(n.K), Ties: n.Ties, Candidates: among,
 		Method: exec.SearchMethod{
-			Index: n.Spec.Index, Kind: n.Spec.Kind, Reason: n.Spec.Reason, MinProbes: n.Spec.MinProbes, MaxProbes: n.Spec.MaxProbes,
+			Index: n.Spec.Index, Kind: n.Spec.Kind, Coverage: n.Spec.Coverage, Reason: n.Spec.Reason, MinProbes: n.Spec.MinProbes, MaxProbes: n.Spec.MaxProbes,
 			RefineFactor: n.Spec.RefineFactor, ExactBelow: n.Spec.ExactBelow, VectorBytes: n.Spec.VectorBytes, ParallelTasks: c.Settings.SearchParallelism,
 		},
 	}

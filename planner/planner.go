@@ -3,6 +3,7 @@ package planner
 
 import (
 	"context"
+	"strings"
 
 	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/exec/expr"
@@ -12,9 +13,9 @@ import (
 // Result is a statement ready to run.
 type Result struct {
 	Plan     exec.Plan
-	Input    logical.Node // before the rules
-	Logical  logical.Node // after them
-	Warnings []string     // for SHOW WARNINGS, such as that the answer is approximate
+	Input    logical.Node   // before the rules
+	Logical  logical.Node   // after them
+	Warnings []exec.Warning // for SHOW WARNINGS, such as that the answer is approximate
 }
 
 // Plan optimizes and lowers root. ids continues the numbering of root's columns. Errors: ErrUnsupported, ErrInvalid (a vector of the wrong
@@ -41,7 +42,17 @@ type Context struct {
 	IDs      *logical.IDs
 	Settings Settings
 	Env      expr.Env // time zone and statement time, for constants
-	warnings []string
+	warnings []exec.Warning
+}
+
+// faulty keeps the warnings of indices that cannot be read, and returns the text for a plan.
+func (c *Context) faulty(table exec.TableRef, faults []exec.IndexFault) string {
+	c.warnings = append(c.warnings, exec.FaultWarnings(table, faults)...)
+	texts := make([]string, len(faults))
+	for i, f := range faults {
+		texts[i] = f.String()
+	}
+	return strings.Join(texts, "; ")
 }
 
 // Explain prints a plan, with figures where stats is not nil.

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"context"
 	"slices"
 	"sort"
 
@@ -20,22 +21,23 @@ type leaf struct {
 	info      exec.IndexInfo
 	match     index.Match
 	predicate index.Predicate
+	faults    []exec.IndexFault // also where no index answers
 }
 
-// indexLeaf recognises a condition over one column that an index of the table answers.
-func indexLeaf(table exec.Indexed, scan *logical.Scan, cond expr.Expr) (leaf, bool) {
+// indexLeaf recognises a condition over one column that an index of the table answers. Errors of exec.Indexed.FilterIndex.
+func indexLeaf(ctx context.Context, table exec.Indexed, scan *logical.Scan, cond expr.Expr) (leaf, bool, error) {
 	if !mayUseIndex(table, scan, cond) {
-		return leaf{}, false
+		return leaf{}, false, nil
 	}
 	column, predicate, ok := asPredicate(scan, cond)
 	if !ok {
-		return leaf{}, false
+		return leaf{}, false, nil
 	}
-	info, match, ok := table.FilterIndex(column, predicate.Op)
-	if !ok || !info.Usable {
-		return leaf{}, false
+	chosen, err := table.FilterIndex(ctx, column, predicate.Op)
+	if err != nil {
+		return leaf{}, false, err
 	}
-	return leaf{info: info, match: match, predicate: predicate}, true
+	return leaf{info: chosen.Info, match: chosen.Match, predicate: predicate, faults: chosen.Faults}, chosen.OK, nil
 }
 
 // mayUseIndex says, without converting constants, whether a condition is about a column that has indices: of all that a query asks this is the cheapest.
@@ -217,7 +219,12 @@ type candidateBuilder struct {
 // indexed says that an index takes part.
 func (b *candidateBuilder) tree(e expr.Expr, positive bool) (p exec.CandidatePlan, indexed bool, err error) {
 	if call, ok := e.(*expr.Call); ok && b.table != nil {
-		if l, ok := indexLeaf(b.table, b.scan, e); ok && (l.match != index.TrueOnly || positive) {
+		l, ok, err := indexLeaf(b.c.Ctx, b.table, b.scan, e)
+		if err != nil {
+			return nil, false, err
+		}
+		b.c.faulty(b.table.Ref(), l.faults)
+		if ok && (l.match != index.TrueOnly || positive) {
 			p, err := b.lookup(l, e)
 			return p, true, err
 		}
@@ -274,7 +281,7 @@ func (b *candidateBuilder) scanFor(e expr.Expr) (*exec.CandidateScan, error) {
 	return &exec.CandidateScan{Table: b.scan.Table.Ref(), Columns: columns, Expr: bound, Reason: b.whyNoIndex(e)}, nil
 }
 
-// whyNoIndex explains, for the first label predicate in e, why it is answered by reading.
+// whyNoIndex explains, for the first label predicate in e and for the first whose index cannot be read, why it is answered by reading.
 func (b *candidateBuilder) whyNoIndex(e expr.Expr) string {
 	call, ok := e.(*expr.Call)
 	if !ok {
@@ -290,7 +297,7 @@ func (b *candidateBuilder) whyNoIndex(e expr.Expr) string {
 		}
 		return ""
 	default:
-		return ""
+		return b.faultsOf(e)
 	}
 	switch lit, isLit := call.Args[len(call.Args)-1].(*expr.Literal); {
 	case !isLit:
@@ -303,7 +310,22 @@ func (b *candidateBuilder) whyNoIndex(e expr.Expr) string {
 	if _, _, ok := asPredicate(b.scan, e); !ok {
 		return "the needle is empty, has a NULL, or has a value that the element type cannot hold"
 	}
+	if faults := b.faultsOf(e); faults != "" {
+		return faults
+	}
 	return "no usable index"
+}
+
+// faultsOf says what is wrong with the indices that would answer e.
+func (b *candidateBuilder) faultsOf(e expr.Expr) string {
+	if b.table == nil {
+		return ""
+	}
+	l, _, err := indexLeaf(b.c.Ctx, b.table, b.scan, e)
+	if err != nil { // the store fails: tree gives the error
+		return ""
+	}
+	return b.c.faulty(b.table.Ref(), l.faults)
 }
 
 func (b *candidateBuilder) lookup(l leaf, e expr.Expr) (exec.CandidatePlan, error) {
@@ -314,7 +336,7 @@ func (b *candidateBuilder) lookup(l leaf, e expr.Expr) (exec.CandidatePlan, erro
 	recheck.Reason = ""
 	return &exec.IndexLookup{
 		Table: b.scan.Table.Ref(), Column: l.info.Column, Kind: l.info.Kind, Index: l.info.Name, Predicate: l.predicate,
-		Recheck: recheck, Fresh: b.c.Settings.Freshness != FreshnessIndexedOnly,
+		Match: l.match, Coverage: exec.CoverageOf(b.table, l.info, l.faults), Recheck: recheck, Fresh: b.c.Settings.Freshness != FreshnessIndexedOnly,
 	}, nil
 }
 
@@ -403,7 +425,7 @@ func (b *candidateBuilder) pairRanges(parts []expr.Expr) []conjunct {
 			if !ok || err != nil {
 				continue
 			}
-			if p, err := b.lookup(leaf{info: lx.info, match: lx.match, predicate: merged}, both); err == nil {
+			if p, err := b.lookup(leaf{info: lx.info, match: lx.match, predicate: merged, faults: lx.faults}, both); err == nil {
 				out = append(out, conjunct{lookup: p.(*exec.IndexLookup)})
 				used[i], used[j] = true, true
 				break
@@ -420,7 +442,8 @@ func (b *candidateBuilder) leafOf(e expr.Expr) (leaf, bool) {
 	if b.table == nil {
 		return leaf{}, false
 	}
-	return indexLeaf(b.table, b.scan, e)
+	l, ok, err := indexLeaf(b.c.Ctx, b.table, b.scan, e)
+	return l, err == nil && ok // tree asks again, and gives the error
 }
 
 // disjunction uses set algebra where any branch has an index: the others read only the rows that are not TRUE yet.

@@ -248,7 +248,9 @@ func (s *searchRewrite) atScan(n *logical.Scan, key expr.Expr) (logical.Node, er
 		Scan: n, Vector: source, Metric: d.metric, Query: query, K: s.k, Ties: s.ties,
 		Distance: logical.Column{ID: s.c.IDs.Next(), Name: "_distance", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
 	}
-	search.Spec = s.c.chooseMethod(search, table, int64(dim))
+	if search.Spec, err = s.c.chooseMethod(search, table, int64(dim)); err != nil {
+		return nil, err
+	}
 	value, err := d.value(search.Distance.Ref())
 	if err != nil {
 		return nil, err

@@ -73,22 +73,23 @@ func (s *Snapshot) Indices() []IndexInfo { return s.indices }
 func (s *Snapshot) OpenIndexFile(ctx context.Context, info IndexInfo, name string) (object.File, error) {
 	f, err := s.open(ctx, info.baseID, manifest.IndicesDir, object.Join(info.UUID, name))
 	if err != nil {
-		return nil, s.missing(err, "file "+name+" of index "+info.Name)
+		return nil, s.missingFile(err, name, "file "+name+" of index "+info.Name)
 	}
-	return &indexFile{File: f, snapshot: s, what: "file " + name + " of index " + info.Name}, nil
+	return &indexFile{File: f, snapshot: s, name: name, what: "file " + name + " of index " + info.Name}, nil
 }
 
 // indexFile is a file whose reads may come long after it was opened, when it may be gone (I6).
 type indexFile struct {
 	object.File
 	snapshot *Snapshot
+	name     string
 	what     string
 }
 
 func (f *indexFile) Read(ctx context.Context, r object.Range) ([]byte, error) {
 	b, err := f.File.Read(ctx, r)
 	if errors.Is(err, errs.ErrNotFound) {
-		err = f.snapshot.missing(err, f.what)
+		err = f.snapshot.missingFile(err, f.name, f.what)
 	}
 	return b, err
 }
@@ -96,7 +97,7 @@ func (f *indexFile) Read(ctx context.Context, r object.Range) ([]byte, error) {
 func (f *indexFile) ReadMany(ctx context.Context, rs []object.Range) ([][]byte, error) {
 	bs, err := f.File.ReadMany(ctx, rs)
 	if errors.Is(err, errs.ErrNotFound) {
-		err = f.snapshot.missing(err, f.what)
+		err = f.snapshot.missingFile(err, f.name, f.what)
 	}
 	return bs, err
 }

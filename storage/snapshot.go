@@ -238,9 +238,11 @@ func (s *Snapshot) fields(names []string) ([]*schema.Field, error) {
 }
 
 // missing turns a not-found of a file that the version names into an I/O error (I6).
-func (s *Snapshot) missing(err error, what string) error {
+func (s *Snapshot) missing(err error, what string) error { return s.missingFile(err, "", what) }
+
+func (s *Snapshot) missingFile(err error, file, what string) error {
 	if errors.Is(err, errs.ErrNotFound) {
-		return errs.New(errs.ErrIO, "%s version %d: %s is gone (cleaned up or deleted): %v", s.table.Path(), s.Version(), what, err)
+		return &errs.GoneError{Path: file, Err: fmt.Errorf("%s version %d: %s is gone (cleaned up or deleted): %v", s.table.Path(), s.Version(), what, err)} //nolint:errorlint // no ErrNotFound any more
 	}
 	return fmt.Errorf("%s version %d: %w", s.table.Path(), s.Version(), err)
 }

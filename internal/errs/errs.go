@@ -21,6 +21,7 @@ var (
 	ErrDiskFull    = errors.New("disk full")          // no space left for a write or a spill
 	ErrCorrupt     = errors.New("corrupt")            // bytes that no writer of the format produces
 	ErrIO          = errors.New("input/output error") // a store failed or a mapped file shrank
+	ErrGone        = errors.New("gone")               // beside ErrIO: a file that a version names is not there any more, or not all of it
 	ErrInternal    = errors.New("internal error")     // a bug in lakesql
 )
 
@@ -49,6 +50,17 @@ type joined struct {
 
 func (e *joined) Error() string   { return e.err.Error() }
 func (e *joined) Unwrap() []error { return []error{e.kind, e.err} }
+
+// GoneError says which file is not there any more, or not all of it. It is an ErrIO and an ErrGone.
+type GoneError struct {
+	Path string // as the store names it, or the file's name alone; "" = unknown
+	Err  error  // what was seen
+}
+
+func (e *GoneError) Error() string { return e.Err.Error() }
+
+// Unwrap makes the error an ErrIO and an ErrGone and keeps its cause.
+func (e *GoneError) Unwrap() []error { return []error{ErrIO, ErrGone, e.Err} }
 
 // CorruptError says where bytes on disk break the format. It is an ErrCorrupt.
 type CorruptError struct {

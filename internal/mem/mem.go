@@ -24,6 +24,9 @@ func NewBudget(name string, limitBytes int64, parent *Budget) *Budget {
 	return &Budget{name: name, limitBytes: limitBytes, parent: parent}
 }
 
+// Name is what errors call the budget.
+func (b *Budget) Name() string { return b.name }
+
 // Used returns the bytes reserved now.
 func (b *Budget) Used() int64 { return b.usedBytes.Load() }
 

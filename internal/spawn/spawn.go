@@ -40,7 +40,7 @@ func fromPanic(r any) error {
 		Addr() uintptr
 	}
 	if errors.As(e, &fault) && fault.Addr() >= 1<<16 { // small addresses are nil dereferences: bugs
-		return errs.New(errs.ErrIO, "a mapped file shrank while it was read (fault at %#x)", fault.Addr())
+		return &errs.GoneError{Err: fmt.Errorf("a mapped file shrank while it was read (fault at %#x)", fault.Addr())}
 	}
 	return errs.New(errs.ErrInternal, "panic: %w\n%s", e, debug.Stack())
 }

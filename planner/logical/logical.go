@@ -198,7 +198,8 @@ type Search struct {
 type SearchSpec struct {
 	Index        string // "" = exact
 	Kind         index.Kind
-	Reason       string // why this method
+	Coverage     exec.Coverage // of Index
+	Reason       string        // why this method
 	MinProbes    int
 	MaxProbes    int
 	RefineFactor int

@@ -18,6 +18,7 @@ import (
 	"github.com/lakesql/lakesql/index/vector"
 	"github.com/lakesql/lakesql/index/zonemap"
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/object"
 	"github.com/lakesql/lakesql/storage/pb/indexpb"
@@ -183,40 +184,42 @@ func rank(kind index.Kind) int {
 	}
 }
 
-// FilterIndex implements exec.Indexed. Where several indices answer, the one of the lowest rank does.
-func (t *Table) FilterIndex(column string, op index.Op) (exec.IndexInfo, index.Match, bool) {
-	best, match := -1, index.Exact
+// FilterIndex implements exec.Indexed. Where several indices answer, one that can be read as a whole does, and among these the one of the lowest rank.
+func (t *Table) FilterIndex(ctx context.Context, column string, op index.Op) (exec.FilterChoice, error) {
+	var out exec.FilterChoice
+	isWhole := false
 	for i, g := range t.groups {
-		if g.info.Column != column || !g.info.Usable || !answers(g.info.Kind, op) || best >= 0 && rank(g.info.Kind) >= rank(t.groups[best].info.Kind) {
+		isBetter := !out.OK || rank(g.info.Kind) < rank(out.Info.Kind)
+		if g.info.Column != column || !g.info.Usable || !answers(g.info.Kind, op) || isWhole && !isBetter {
 			continue
 		}
-		m, ok := t.groupMatch(&t.groups[i], op)
-		if ok {
-			best, match = i, m
+		c, match, ok, err := t.groupMatch(ctx, &t.groups[i], op)
+		if err != nil {
+			return out, fmt.Errorf("index %s of %s: %w", g.info.Name, t.ref, err)
+		}
+		out.Faults = append(out.Faults, c.faults...)
+		if whole := len(c.faults) == 0; ok && (whole && !isWhole || whole == isWhole && isBetter) {
+			out.OK, out.Info, out.Match, isWhole = true, c.info, match, whole
 		}
 	}
-	if best < 0 {
-		return exec.IndexInfo{}, 0, false
-	}
-	return t.groups[best].info, match, true
+	return out, nil
 }
 
-// groupMatch is the match of the group's segments together; false where one of them does not answer, or where some answers need a recheck
-// and others cannot tell NULL from FALSE.
-func (t *Table) groupMatch(g *indexGroup, op index.Op) (index.Match, bool) {
-	match := index.Exact
-	for _, info := range g.segments {
-		seg, err := t.filterSegment(context.Background(), g, info)
-		if err != nil {
-			return 0, false
+// groupMatch is the match of the segments of an index together, as far as they can be read; false where none can, where one of them does not answer,
+// or where some answers need a recheck and others cannot tell NULL from FALSE.
+func (t *Table) groupMatch(ctx context.Context, g *indexGroup, op index.Op) (choice, index.Match, bool, error) {
+	match, all := index.Exact, true
+	c, err := t.open(ctx, g, func(_ storage.IndexInfo, s index.Segment) {
+		seg, ok := s.(index.FilterSegment)
+		if !ok {
+			all = false
+			return
 		}
 		m, ok := seg.Answers(op)
-		if !ok || match != index.Exact && m != index.Exact && m != match {
-			return 0, false
-		}
+		all = all && ok && (match == index.Exact || m == index.Exact || m == match)
 		match = max(match, m)
-	}
-	return match, true
+	})
+	return c, match, err == nil && all && c.opened > 0, err
 }
 
 // meta makes the segment's description.
@@ -226,44 +229,42 @@ func (t *Table) meta(g *indexGroup, info storage.IndexInfo) index.Meta {
 	}
 }
 
-// segment opens a segment through the cache.
+// segment opens a segment through the cache. Errors that are a fault (isFault) say which file.
 func (t *Table) segment(ctx context.Context, g *indexGroup, info storage.IndexInfo) (index.Segment, error) {
 	return t.catalog.opts.Segments.get(info.UUID, func() (index.Segment, error) {
+		file := ""
 		open := func(ctx context.Context, name string) (object.File, error) {
+			file = name
 			return t.snap.OpenIndexFile(ctx, info, name)
 		}
-		meta := t.meta(g, info)
-		opts := index.OpenOptions{Cache: t.catalog.opts.IndexCache, Budget: t.catalog.opts.IndexBudget, FragmentRows: t.fragmentRows}
-		var err error
-		if meta.Stale, err = filter.MayBeStale(ctx, t.snap, info); err != nil {
-			return nil, err
+		seg, err := t.openSegment(ctx, g, info, open)
+		if err != nil {
+			return nil, &openError{file: file, err: err}
 		}
-		switch g.info.Kind {
-		case index.KindLabelList:
-			return labellist.Open(ctx, open, meta, opts)
-		case index.KindBitmap:
-			return bitmap.Open(ctx, open, meta, opts)
-		case index.KindBTree:
-			return btree.Open(ctx, open, meta, opts)
-		case index.KindZoneMap:
-			opts.FragmentRows = t.physicalRows
-			return zonemap.Open(ctx, open, meta, opts)
-		default:
-			return vector.Open(ctx, open, meta, opts)
-		}
+		return seg, nil
 	})
 }
 
-func (t *Table) filterSegment(ctx context.Context, g *indexGroup, info storage.IndexInfo) (index.FilterSegment, error) {
-	s, err := t.segment(ctx, g, info)
-	if err != nil {
-		return nil, fmt.Errorf("segment %s: %w", info.UUID, err)
+func (t *Table) openSegment(ctx context.Context, g *indexGroup, info storage.IndexInfo, open index.OpenFile) (index.Segment, error) {
+	meta := t.meta(g, info)
+	opts := index.OpenOptions{Cache: t.catalog.opts.IndexCache, Budget: t.catalog.opts.IndexBudget, FragmentRows: t.fragmentRows}
+	var err error
+	if meta.Stale, err = filter.MayBeStale(ctx, t.snap, info); err != nil {
+		return nil, err
 	}
-	f, ok := s.(index.FilterSegment)
-	if !ok {
-		return nil, errs.New(errs.ErrInternal, "segment %s of kind %s answers no predicates", info.UUID, g.info.Kind)
+	switch g.info.Kind {
+	case index.KindLabelList:
+		return labellist.Open(ctx, open, meta, opts)
+	case index.KindBitmap:
+		return bitmap.Open(ctx, open, meta, opts)
+	case index.KindBTree:
+		return btree.Open(ctx, open, meta, opts)
+	case index.KindZoneMap:
+		opts.FragmentRows = t.physicalRows
+		return zonemap.Open(ctx, open, meta, opts)
+	default:
+		return vector.Open(ctx, open, meta, opts)
 	}
-	return f, nil
 }
 
 // Lookup implements exec.Indexed.
@@ -278,15 +279,18 @@ func (t *Table) Lookup(ctx context.Context, req exec.LookupRequest) (index.Truth
 	}
 	held := req.Budget.Reserve()
 	defer held.Free()
-	var stats exec.LookupStats
+	stats := exec.LookupStats{Covers: g.info.Covers.Clone()}
 	for _, info := range g.segments {
-		seg, err := t.filterSegment(ctx, g, info)
-		if err != nil {
-			return out, stats, err
-		}
-		truth, _, err := seg.Lookup(ctx, req.Predicate)
-		if err != nil {
+		seg, truth, err := t.ask(ctx, g, info, req)
+		if err != nil && !t.isFault(err) {
 			return out, stats, fmt.Errorf("segment %s: %w", info.UUID, err)
+		}
+		if err != nil {
+			stats.Faults = append(stats.Faults, t.damaged(info, err))
+		}
+		if seg == nil {
+			stats.Covers.AndNot(info.Covers)
+			continue
 		}
 		stats.Segments++
 		// The keys and the addresses that they are mapped to, beside what other segments answered.
@@ -301,7 +305,34 @@ func (t *Table) Lookup(ctx context.Context, req exec.LookupRequest) (index.Truth
 			*part.into = rowset.Or(*part.into, addrs.OnlyUppers(info.Covers)) // I1
 		}
 	}
+	if len(stats.Faults) > 0 { // a fragment of a faulty segment is scanned, whichever other segments cover it
+		out.True, out.Null = out.True.OnlyUppers(stats.Covers), out.Null.OnlyUppers(stats.Covers)
+	}
 	return out, stats, nil
+}
+
+// ask asks one segment; it returns nil where the segment cannot be read, or answers with a match that the caller is not ready for.
+func (t *Table) ask(ctx context.Context, g *indexGroup, info storage.IndexInfo, req exec.LookupRequest) (index.FilterSegment, index.Truth, error) {
+	s, err := t.segment(ctx, g, info)
+	if err != nil {
+		return nil, index.Truth{}, err
+	}
+	seg, ok := s.(index.FilterSegment)
+	if !ok {
+		return nil, index.Truth{}, errs.New(errs.ErrInternal, "a segment of kind %s answers no predicates", g.info.Kind)
+	}
+	if m, ok := seg.Answers(req.Predicate.Op); !ok || m != index.Exact && m != req.Match {
+		return nil, index.Truth{}, nil
+	}
+	var truth index.Truth
+	err = spawn.Guard(func() (err error) { // a mapped file may have shrunk
+		truth, _, err = seg.Lookup(ctx, req.Predicate)
+		return err
+	})
+	if err != nil {
+		return nil, index.Truth{}, err
+	}
+	return seg, truth, nil
 }
 
 func setBytes(t index.Truth) int64 { return t.True.SizeBytes() + t.Null.SizeBytes() }
@@ -339,17 +370,22 @@ func (t *Table) Estimate(ctx context.Context, name string, p index.Predicate) in
 	if g == nil {
 		return -1
 	}
-	sum := int64(0)
-	for _, info := range g.segments {
-		seg, err := t.filterSegment(ctx, g, info)
-		if err != nil {
-			return -1
+	sum, known := int64(0), true
+	_, err := t.open(ctx, g, func(_ storage.IndexInfo, s index.Segment) {
+		seg, ok := s.(index.FilterSegment)
+		if !ok || !known {
+			known = false
+			return
 		}
-		n, err := seg.Estimate(ctx, p)
-		if err != nil || n < 0 {
-			return -1
-		}
-		sum += n
+		err := spawn.Guard(func() error { // a mapped file may have shrunk
+			n, err := seg.Estimate(ctx, p)
+			sum, known = sum+n, n >= 0
+			return err
+		})
+		known = known && err == nil
+	})
+	if err != nil || !known { // a figure for choices only: the lookup itself will report what is wrong
+		return -1
 	}
 	return sum
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -103,10 +104,11 @@ func TestLookupsEqualScans(t *testing.T) {
 
 func compareWithScan(t *testing.T, table *Table, fn string, op index.Op, values []string, among *rowset.Set) int {
 	t.Helper()
-	info, match, ok := table.FilterIndex("labels", op)
-	if !ok {
-		t.Fatalf("no index answers %s", fn)
+	chosen, err := table.FilterIndex(ctx, "labels", op)
+	if err != nil || !chosen.OK {
+		t.Fatalf("no index answers %s: %v", fn, err)
 	}
+	info, match := chosen.Info, chosen.Match
 	labels, _ := table.Schema().FieldsByName("labels")
 	needle := stringsOf(values...)
 	arg := &expr.Literal{Value: scalar.NewListScalar(needle)}
@@ -123,7 +125,7 @@ func compareWithScan(t *testing.T, table *Table, fn string, op index.Op, values 
 	if err != nil {
 		t.Fatal(err)
 	}
-	lookup := &exec.IndexLookup{Table: table.Ref(), Column: "labels", Index: info.Name, Predicate: index.Predicate{Op: op, Values: needle}, Recheck: scan, Fresh: true}
+	lookup := &exec.IndexLookup{Table: table.Ref(), Column: "labels", Index: info.Name, Match: match, Predicate: index.Predicate{Op: op, Values: needle}, Recheck: scan, Fresh: true}
 	got, err := lookup.Candidates(ctx, env, among)
 	if err != nil {
 		t.Fatal(err)
@@ -363,15 +365,51 @@ func TestSegmentCacheEvictsTheOldest(t *testing.T) {
 	if fmt.Sprint(opened) != "map[a:1 b:2 c:1]" {
 		t.Errorf("opened %v", opened)
 	}
-	_, err := c.get("bad", func() (index.Segment, error) { return nil, errs.ErrCorrupt })
-	if !errors.Is(err, errs.ErrCorrupt) {
+	_, err := c.get("bad", func() (index.Segment, error) { return nil, errs.ErrIO })
+	if !errors.Is(err, errs.ErrIO) {
 		t.Errorf("a failure gave %v", err)
 	}
 	if get("bad"); opened["bad"] != 1 {
-		t.Error("a failure was kept")
+		t.Error("a failure that may pass was kept")
 	}
 	if err := c.Close(); err != nil || c.order.Len() != 0 {
 		t.Errorf("close: %v, %d left", err, c.order.Len())
+	}
+}
+
+func TestSegmentCacheKeepsLastingFailuresForAWhile(t *testing.T) {
+	c := NewSegmentCache(2)
+	now := time.Unix(0, 0)
+	c.now = func() time.Time { return now }
+	tries := 0
+	broken := func() (index.Segment, error) { tries++; return nil, errs.ErrCorrupt }
+	for range 3 {
+		if _, err := c.get("bad", broken); !errors.Is(err, errs.ErrCorrupt) || tries != 1 {
+			t.Fatalf("%v after %d tries", err, tries)
+		}
+	}
+	now = now.Add(faultPatience)
+	if _, err := c.get("bad", broken); !errors.Is(err, errs.ErrCorrupt) || tries != 2 {
+		t.Errorf("%v after %d tries", err, tries)
+	}
+	now = now.Add(faultPatience)
+	if _, err := c.get("bad", func() (index.Segment, error) { return &fakeSegment{}, nil }); err != nil {
+		t.Errorf("a segment that was mended: %v", err)
+	}
+	c.fail("bad", errs.ErrGone)
+	if _, err := c.get("bad", broken); !errors.Is(err, errs.ErrGone) || tries != 2 {
+		t.Errorf("an open segment that broke: %v after %d tries", err, tries)
+	}
+	for _, uuid := range []string{"a", "b"} { // failures give way like segments
+		if _, err := c.get(uuid, func() (index.Segment, error) { return &fakeSegment{}, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(c.byUUID) != 2 || c.byUUID["bad"] != nil {
+		t.Errorf("%d entries", len(c.byUUID))
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

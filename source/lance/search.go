@@ -3,6 +3,7 @@ package lance
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -16,14 +17,15 @@ import (
 	"github.com/lakesql/lakesql/index/vector"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/mem"
+	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/internal/vec"
 	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/rowset"
 )
 
 // VectorIndex implements exec.VectorTable.
-func (t *Table) VectorIndex(column string, metric index.Metric) (exec.IndexInfo, bool, string) {
-	reason := "no vector index on " + column
+func (t *Table) VectorIndex(ctx context.Context, column string, metric index.Metric) (exec.VectorChoice, error) {
+	out := exec.VectorChoice{Reason: "no vector index on " + column}
 	for i := range t.groups {
 		g := &t.groups[i]
 		if g.info.Column != column || !isVectorKind(g.info.Kind) {
@@ -31,19 +33,25 @@ func (t *Table) VectorIndex(column string, metric index.Metric) (exec.IndexInfo,
 		}
 		switch {
 		case g.info.Metric != metric:
-			reason = fmt.Sprintf("index %s is for %s, not %s", g.info.Name, g.info.Metric, metric)
+			out.Reason = fmt.Sprintf("index %s is for %s, not %s", g.info.Name, g.info.Metric, metric)
 			continue
 		case !g.info.Usable:
-			reason = fmt.Sprintf("index %s: %s", g.info.Name, g.info.Reason)
+			out.Reason = fmt.Sprintf("index %s: %s", g.info.Name, g.info.Reason)
 			continue
 		}
-		if err := t.canSearch(g); err != nil {
-			reason = fmt.Sprintf("index %s: %v", g.info.Name, err)
+		c, err := t.open(ctx, g, func(storage.IndexInfo, index.Segment) {})
+		if err != nil {
+			return out, fmt.Errorf("index %s of %s: %w", g.info.Name, t.ref, err)
+		}
+		out.Faults = append(out.Faults, c.faults...)
+		if c.opened == 0 && len(c.faults) > 0 {
+			out.Reason = c.faults[0].String()
 			continue
 		}
-		return g.info, true, ""
+		out.OK, out.Info, out.Reason = true, c.info, ""
+		return out, nil
 	}
-	return exec.IndexInfo{}, false, reason
+	return out, nil
 }
 
 func isVectorKind(k index.Kind) bool {
@@ -52,15 +60,6 @@ func isVectorKind(k index.Kind) bool {
 		return false
 	}
 	return true
-}
-
-func (t *Table) canSearch(g *indexGroup) error {
-	for _, info := range g.segments {
-		if _, err := t.nearestSegment(context.Background(), g, info); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (t *Table) nearestSegment(ctx context.Context, g *indexGroup, info storage.IndexInfo) (index.NearestSegment, error) {
@@ -86,15 +85,19 @@ func (t *Table) SearchTasks(ctx context.Context, req exec.SearchRequest) ([]exec
 		}
 		for _, info := range g.segments {
 			own := roaring.AndNot(roaring.And(info.Covers, g.info.Covers), covered)
-			covered.Or(own)
 			if own.IsEmpty() {
 				continue
 			}
 			seg, err := t.nearestSegment(ctx, g, info)
-			if err != nil {
-				return nil, err
+			if err != nil && t.isFault(err) {
+				tell(req, faultOf(info, err))
+				continue // its fragments are left to the tasks below, unless another segment covers them
 			}
-			task := &segmentTask{table: t, segment: seg, req: req, covers: own, allVisible: t.allVisible(own, info.Covers)}
+			if err != nil {
+				return nil, fmt.Errorf("index %s of %s: %w", g.info.Name, t.ref, err)
+			}
+			covered.Or(own)
+			task := &segmentTask{table: t, segment: seg, info: info, req: req, covers: own, allVisible: t.allVisible(own, info.Covers)}
 			if task.isWanted() {
 				tasks = append(tasks, task)
 			}
@@ -116,6 +119,13 @@ func (t *Table) SearchTasks(ctx context.Context, req exec.SearchRequest) ([]exec
 	return tasks, nil
 }
 
+// tell reports a segment that cannot be read to who asked.
+func tell(req exec.SearchRequest, f exec.IndexFault) {
+	if req.Fault != nil {
+		req.Fault(f)
+	}
+}
+
 // allVisible says that every row of the segment is live where the segment saw it: nothing was deleted, moved or compacted away.
 func (t *Table) allVisible(live, indexed *roaring.Bitmap) bool {
 	if t.snap.HasStableRowIDs() || live.GetCardinality() != indexed.GetCardinality() {
@@ -133,6 +143,7 @@ func (t *Table) allVisible(live, indexed *roaring.Bitmap) bool {
 type segmentTask struct {
 	table   *Table
 	segment index.NearestSegment
+	info    storage.IndexInfo
 	req     exec.SearchRequest
 	covers  *roaring.Bitmap
 	// allVisible: every row of the segment may be a hit as far as the snapshot is concerned.
@@ -165,8 +176,60 @@ func (s *segmentTask) candidates(ctx context.Context, held *mem.Reservation) (*r
 // Describe implements exec.SearchTask.
 func (s *segmentTask) Describe() string { return "segment " + s.segment.Meta().UUID[:8] }
 
-// Run implements exec.SearchTask.
+// Run implements exec.SearchTask. Where the segment turns out to be damaged, the rows that it covers are compared one by one.
 func (s *segmentTask) Run(ctx context.Context) ([]exec.SearchHit, bool, index.NearestStats, error) {
+	hits, approximate, stats, err := s.search(ctx)
+	var broken *segmentError
+	if !errors.As(err, &broken) || !s.table.isFault(broken.err) {
+		return hits, approximate, stats, err
+	}
+	tell(s.req, s.table.damaged(s.info, broken.err))
+	hits, stats, err = s.exact(ctx)
+	return hits, false, stats, err
+}
+
+// segmentError is an error of the index files, not of the table's.
+type segmentError struct{ err error }
+
+func (e *segmentError) Error() string { return e.err.Error() }
+func (e *segmentError) Unwrap() error { return e.err }
+
+// exact searches the fragments that the segment covers without it.
+func (s *segmentTask) exact(ctx context.Context) ([]exec.SearchHit, index.NearestStats, error) {
+	var all index.NearestStats
+	scanner, err := s.table.scanner(s.req.Column, s.req.Metric, s.req.Query, s.req.K, s.req.Budget)
+	if err != nil {
+		return nil, all, err
+	}
+	held := s.req.Budget.Reserve()
+	defer held.Free()
+	var hits []exec.SearchHit
+	for _, id := range s.covers.ToArray() {
+		if s.req.Among != nil && s.req.Among.Bitmap(id) == nil {
+			continue
+		}
+		task := &fragmentTask{table: s.table, req: s.req, fragment: id, scanner: scanner}
+		found, _, stats, err := task.Run(ctx)
+		if err != nil {
+			return nil, all, err
+		}
+		all.RowsCompared += stats.RowsCompared
+		all.BytesRead += stats.BytesRead
+		if err := held.Resize(int64(len(hits)+len(found)) * 16); err != nil {
+			return nil, all, err
+		}
+		hits = append(hits, found...)
+		slices.SortFunc(hits, nearer)
+		hits = hits[:min(len(hits), s.req.K)]
+	}
+	return hits, all, nil
+}
+
+func nearer(a, b exec.SearchHit) int {
+	return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Addr, b.Addr))
+}
+
+func (s *segmentTask) search(ctx context.Context) ([]exec.SearchHit, bool, index.NearestStats, error) {
 	var stats index.NearestStats
 	held := s.req.Budget.Reserve()
 	defer held.Free()
@@ -190,12 +253,16 @@ type found struct {
 }
 
 func (s *segmentTask) nearest(ctx context.Context, among *rowset.Set, k int, stats *index.NearestStats) (found, error) {
-	entries, err := s.segment.Nearest(ctx, index.NearestQuery{
-		Vector: s.req.Query, Metric: s.req.Metric, K: k, Among: among, MinProbes: s.req.MinProbes, MaxProbes: s.req.MaxProbes,
-		Stats: stats, Budget: s.req.Budget,
+	var entries []index.Hit
+	err := spawn.Guard(func() (err error) { // a mapped file may have shrunk
+		entries, err = s.segment.Nearest(ctx, index.NearestQuery{
+			Vector: s.req.Query, Metric: s.req.Metric, K: k, Among: among, MinProbes: s.req.MinProbes, MaxProbes: s.req.MaxProbes,
+			Stats: stats, Budget: s.req.Budget,
+		})
+		return err
 	})
 	if err != nil {
-		return found{}, err
+		return found{}, &segmentError{err}
 	}
 	held := s.req.Budget.Reserve()
 	defer held.Free()
@@ -267,9 +334,7 @@ func (s *segmentTask) present(ctx context.Context, hits []exec.SearchHit) ([]exe
 			out = append(out, exec.SearchHit{Addr: h.Addr, Distance: d})
 		}
 	}
-	slices.SortFunc(out, func(a, b exec.SearchHit) int {
-		return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Addr, b.Addr))
-	})
+	slices.SortFunc(out, nearer)
 	return out, nil
 }
 

@@ -323,7 +323,7 @@ func (f *preadFile) ReadMany(ctx context.Context, rs []Range) ([][]byte, error) 
 		return nil, kindOf(err, "read", f.path)
 	}
 	if identify(info) != f.id {
-		return nil, errs.New(errs.ErrIO, "read %q: the file was replaced or changed since it was opened", f.path)
+		return nil, &errs.GoneError{Path: f.path, Err: fmt.Errorf("read %q: the file was replaced or changed since it was opened", f.path)}
 	}
 	out := make([][]byte, len(rs))
 	for i, r := range rs {

@@ -109,10 +109,8 @@ func (w *writer) plan(root logical.Node) (exec.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, text := range result.Warnings {
-		if w.req.Warn != nil {
-			w.req.Warn(text)
-		}
+	for _, warning := range result.Warnings {
+		w.req.Warnings.Add(warning)
 	}
 	return result.Plan, nil
 }

@@ -52,9 +52,7 @@ func newNode(ctx *sql.Context, req *Request, ids *logical.IDs, r *relation) (*No
 		schema[i] = &sql.Column{Name: o.name, Type: provider.TypeOf(field.Type), Nullable: field.Nullable, Source: o.table}
 	}
 	for _, w := range result.Warnings {
-		if req.Warn != nil {
-			req.Warn(w)
-		}
+		req.Warnings.Add(w)
 	}
 	return &Node{Result: result, schema: schema, req: req}, nil
 }

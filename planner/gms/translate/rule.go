@@ -23,7 +23,7 @@ type Request struct {
 	Rewritten *dialect.Result
 	Settings  planner.Settings
 	Env       *exec.Env // for the plans; nil where the statement is only prepared
-	Warn      func(text string)
+	Warnings  *Warnings
 	RowsMax   int64 // rows that the row engine may take from one plan below it; 0 = any number
 
 	Node   *Node // the whole statement, if it was translated
