@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	ast "github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/planner/coltype"
 	"github.com/lakesql/lakesql/planner/dialect"
@@ -133,18 +133,29 @@ func (c *change) createTable(s *ast.DDL) error {
 		c.res.AffectedRows = count
 		c.res.Info = fmt.Sprintf("Records: %d  Duplicates: 0  Warnings: %d", count, c.ctx.WarningCount())
 	}
-	for _, index := range t.indexes {
-		index.Table = dialect.TableName{Database: cat.Name(), Name: name}
-		err := c.createIndex(index)
-		if errors.Is(err, errs.ErrUnsupported) && count == 0 { // a vector index is trained from rows
-			warnOf(c.ctx, err)
+	for _, x := range t.indexes {
+		x.Table = dialect.TableName{Database: cat.Name(), Name: name}
+		if count == 0 && c.isTrained(x, t) {
+			warnOf(c.ctx, errs.New(errs.ErrUnsupported, "index %s is trained from rows, and there are none: run CREATE VECTOR INDEX when there are", x.Name))
 			continue
 		}
+		err := c.createIndex(x)
 		if err != nil {
 			return fmt.Errorf("table %s was created, but not its index: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// isTrained says that an index of the new table can only be made of rows.
+func (c *change) isTrained(x *dialect.CreateIndex, t *newTable) bool {
+	for _, f := range t.columns {
+		if len(x.Columns) == 1 && strings.EqualFold(f.Name, x.Columns[0]) {
+			kind, err := kindOf(x, f)
+			return err == nil && kind == index.KindIVFFlat
+		}
+	}
+	return false
 }
 
 // query is the SELECT of a CREATE TABLE, nil where it has none.
@@ -281,16 +292,16 @@ func hasColumn(columns []arrow.Field, name string) bool {
 // primaryKey lists the columns of PRIMARY KEY, in lower case. Other keys are refused.
 func primaryKey(spec *ast.TableSpec) (map[string]bool, error) {
 	key := map[string]bool{}
-	for _, index := range spec.Indexes {
+	for _, def := range spec.Indexes {
 		switch {
-		case index.Info.Primary:
-			for _, col := range index.Columns {
+		case def.Info.Primary:
+			for _, col := range def.Columns {
 				key[col.Column.Lowered()] = true
 			}
-		case index.Info.Unique:
-			return nil, errs.New(errs.ErrUnsupported, "UNIQUE KEY %s: uniqueness is not enforced, so only PRIMARY KEY may be declared", index.Info.Name.String())
+		case def.Info.Unique:
+			return nil, errs.New(errs.ErrUnsupported, "UNIQUE KEY %s: uniqueness is not enforced, so only PRIMARY KEY may be declared", def.Info.Name.String())
 		default:
-			return nil, errs.New(errs.ErrUnsupported, "%s indices are not supported", strings.ToUpper(index.Info.Type))
+			return nil, errs.New(errs.ErrUnsupported, "%s indices are not supported", strings.ToUpper(def.Info.Type))
 		}
 	}
 	for _, cd := range spec.Columns {

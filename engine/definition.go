@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
 	ast "github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/lakesql/lakesql/exec"
@@ -19,6 +20,17 @@ import (
 )
 
 func isExists(err error) bool { return errors.Is(err, errs.ErrExists) }
+
+func isUnsupported(err error) bool { return errors.Is(err, errs.ErrUnsupported) }
+
+// textColumns is the schema of a report.
+func textColumns(names ...string) sql.Schema {
+	out := make(sql.Schema, len(names))
+	for i, n := range names {
+		out[i] = &sql.Column{Name: n, Type: types.LongText, Nullable: true}
+	}
+	return out
+}
 
 // table resolves a table's name as it is now.
 func (c *change) table(name dialect.TableName) (exec.Table, error) {
@@ -210,11 +222,6 @@ func (c *change) database(s *ast.DBDDL) error {
 		return errs.New(errs.ErrUnsupported, "DROP DATABASE: a database is a lake that the server is started with; drop its tables")
 	}
 	return errs.New(errs.ErrUnsupported, "%s DATABASE", strings.ToUpper(s.Action))
-}
-
-// alterTable changes columns; indices are statements of our own (indexes.go).
-func (c *change) alterTable(s *ast.AlterTable) error {
-	return errs.New(errs.ErrUnsupported, "ALTER TABLE")
 }
 
 // call runs a procedure of the namespace lakesql.

@@ -12,10 +12,7 @@ import (
 
 	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/internal/errs"
-	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/planner/dialect"
-	"github.com/lakesql/lakesql/source/lance"
-	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/write"
 )
 
@@ -79,23 +76,49 @@ func (c *change) createIndex(x *dialect.CreateIndex) error {
 		c.ctx.Session.Warn(&sql.Warning{Level: "Note", Code: 1061, Message: fmt.Sprintf("Duplicate key name '%s'", have.Name)})
 		return nil
 	}
-	budget := c.res.request.Env.Budget
-	if strings.HasPrefix(string(kind), "IVF_") {
-		return c.buildVectorIndex(table, name, f, kind, x.Options, budget)
+	spec := write.IndexSpec{Name: name, Column: f.Name, Kind: kind}
+	if err := indexOptions(&spec, x.Options); err != nil {
+		return err
 	}
-	spec := write.FilterIndexSpec{Name: name, Column: f.Name, Kind: kind}
-	for option, value := range x.Options {
-		n, err := strconv.ParseUint(value, 10, 64)
-		if option != "rows_per_zone" || kind != index.KindZoneMap {
-			return errs.New(errs.ErrInvalid, "a %s index has no option %s", kind, option)
-		}
-		if err != nil || n == 0 {
-			return errs.New(errs.ErrInvalid, "rows_per_zone = %s: a number of rows", value)
-		}
-		spec.RowsPerZone = n
+	built, err := write.CreateIndex(c.ctx, table.Snapshot().Table(), spec, write.CreateIndexOptions{IndexOptions: write.IndexOptions{Budget: c.res.request.Env.Budget}})
+	if err == nil && built.UUID == "" {
+		err = errs.New(errs.ErrUnsupported, "index %s: there are no vectors in %s to train it from: insert rows first", name, table.Ref().Table)
 	}
-	_, err = write.BuildFilterIndex(c.ctx, table.Snapshot().Table(), spec, write.FilterIndexOptions{Budget: budget})
 	return err
+}
+
+// indexOptions reads WITH (...): metric, num_partitions, sample_rate, max_iterations and seed of IVF_FLAT, rows_per_zone of ZONEMAP.
+func indexOptions(spec *write.IndexSpec, options map[string]string) error {
+	for option, value := range options {
+		isVector := spec.Kind == index.KindIVFFlat
+		if isVector && (option == "metric" || option == "metric_type" || option == "distance_type") {
+			metric, err := metricOf(value)
+			if err != nil {
+				return err
+			}
+			spec.Metric = metric
+			continue
+		}
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 0 {
+			return errs.New(errs.ErrInvalid, "%s = %s: a number that is not negative", option, value)
+		}
+		switch {
+		case isVector && option == "num_partitions":
+			spec.Lists = n
+		case isVector && option == "sample_rate":
+			spec.SampleRate = n
+		case isVector && option == "max_iterations":
+			spec.Iterations = n
+		case isVector && option == "seed":
+			spec.Seed = uint64(n)
+		case spec.Kind == index.KindZoneMap && option == "rows_per_zone":
+			spec.RowsPerZone = uint64(n)
+		default:
+			return errs.New(errs.ErrInvalid, "a %s index has no option %s", spec.Kind, option)
+		}
+	}
+	return nil
 }
 
 func fieldIndex(s *arrow.Schema, name string) int {
@@ -127,42 +150,6 @@ func kindOf(x *dialect.CreateIndex, f arrow.Field) (index.Kind, error) {
 	return "", errs.New(errs.ErrUnsupported, "index kind %s cannot be built; LABEL_LIST, BITMAP, BTREE, ZONEMAP and IVF_FLAT can", x.Kind)
 }
 
-// buildVectorIndex reads the options metric, num_partitions, sample_rate, max_iterations and seed.
-func (c *change) buildVectorIndex(table *lance.Table, name string, f arrow.Field, kind index.Kind, options map[string]string, budget *mem.Budget) error {
-	o := write.IVFFlatOptions{Name: name, Budget: budget}
-	for option, value := range options {
-		if option == "metric" || option == "metric_type" || option == "distance_type" {
-			metric, err := metricOf(value)
-			if err != nil {
-				return err
-			}
-			o.Metric = metric
-			continue
-		}
-		n, err := strconv.Atoi(value)
-		if err != nil || n < 0 {
-			return errs.New(errs.ErrInvalid, "%s = %s: a number that is not negative", option, value)
-		}
-		switch option {
-		case "num_partitions":
-			o.Lists = n
-		case "sample_rate":
-			o.SampleRate = n
-		case "max_iterations":
-			o.Iterations = n
-		case "seed":
-			o.Seed = uint64(n)
-		default:
-			return errs.New(errs.ErrInvalid, "an %s index has no option %s; metric, num_partitions, sample_rate, max_iterations and seed are possible", kind, option)
-		}
-	}
-	built, err := write.BuildIVFFlat(c.ctx, table.Snapshot().Table(), f.Name, o)
-	if err == nil && built.Lists == 0 {
-		err = errs.New(errs.ErrUnsupported, "index %s: there are no vectors in %s to train it from: insert rows first", name, table.Ref().Table)
-	}
-	return err
-}
-
 func metricOf(text string) (index.Metric, error) {
 	switch strings.ToLower(text) {
 	case "l2", "euclidean":
@@ -181,29 +168,15 @@ func (c *change) dropIndex(x *dialect.DropIndex) error {
 	if err != nil {
 		return err
 	}
-	snap := table.Snapshot()
-	var change write.IndexChange
-	for _, m := range snap.Manifest().Indices {
-		if strings.EqualFold(m.GetName(), x.Name) {
-			change.Removed = append(change.Removed, m.GetUuid().GetUuid())
+	for _, info := range table.Indexes() {
+		if strings.EqualFold(info.Name, x.Name) {
+			_, err := write.DropIndex(c.ctx, table.Snapshot().Table(), info.Name, write.CommitOptions{})
+			return err
 		}
 	}
-	if len(change.Removed) == 0 {
-		if x.IfExists {
-			c.ctx.Session.Warn(&sql.Warning{Level: "Note", Code: 1091, Message: fmt.Sprintf("Can't DROP '%s'; check that column/key exists", x.Name)})
-			return nil
-		}
-		return errs.New(errs.ErrCannotDrop, "Can't DROP '%s'; check that column/key exists", x.Name)
+	if x.IfExists {
+		c.ctx.Session.Warn(&sql.Warning{Level: "Note", Code: 1091, Message: fmt.Sprintf("Can't DROP '%s'; check that column/key exists", x.Name)})
+		return nil
 	}
-	_, err = write.CommitIndex(c.ctx, target(snap), change, write.CommitOptions{})
-	return err
-}
-
-// target is where a snapshot's table lies.
-func target(snap *storage.Snapshot) write.Target {
-	return write.Target{Store: snap.Table().Store(), Dir: snap.Table().Dir()}
-}
-
-func (c *change) optimize(x *dialect.OptimizeTable) error {
-	return errs.New(errs.ErrUnsupported, "OPTIMIZE TABLE")
+	return errs.New(errs.ErrCannotDrop, "Can't DROP '%s'; check that column/key exists", x.Name)
 }

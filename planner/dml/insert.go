@@ -287,6 +287,35 @@ func CheckValue(ctx context.Context, env *Env, p exec.Plan, f arrow.Field) error
 	})
 }
 
+// Assign assigns values to a column, for ALTER TABLE. The caller releases the result.
+func Assign(env *Env, values arrow.Array, f arrow.Field) (arrow.Array, error) {
+	return env.assigner().Column(values, f)
+}
+
+// Each reads a column of a table and hands its arrays to use, which must not keep them.
+func Each(ctx context.Context, env *exec.Env, table exec.Table, column string, use func(arrow.Array) error) (err error) {
+	scan, err := table.Scan(ctx, exec.ScanRequest{Columns: []string{column}, BatchRows: env.BatchRows, Alloc: env.Alloc})
+	if err != nil {
+		return err
+	}
+	reader := scan.Reader()
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	for {
+		batch, err := reader.Next(ctx)
+		if isEnd(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = use(batch.Column(0))
+		batch.Release()
+		if err != nil {
+			return err
+		}
+	}
+}
+
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
 // quoteKey prints the values of a key as MySQL does in messages: joined by dashes.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
@@ -73,6 +74,67 @@ func Query(ctx *sql.Context, req *Request, n sql.Node, choose func(out []arrow.F
 		named[i] = logical.Named{Column: logical.Column{ID: t.ids.Next(), Name: name, Type: e.Type(), Nullable: true}, Expr: e}
 	}
 	return planner.Plan(ctx, &logical.Project{Input: r.node, Exprs: named}, t.ids, req.Settings)
+}
+
+// Computed is an expression over columns of one table.
+type Computed struct {
+	Reads []string // the columns that it depends on
+
+	program *expr.Program
+}
+
+// Compute translates the only output of a bound SELECT over one table, for ALTER TABLE ... ADD COLUMN. Errors: as Write.
+func Compute(ctx *sql.Context, req *Request, n sql.Node) (*Computed, error) {
+	t := newTranslator(ctx, req)
+	r, err := t.relation(n, nil)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := r.node.(*logical.Project)
+	if !ok || len(r.out) != 1 {
+		return nil, unsupported("such an expression")
+	}
+	scan, ok := p.Input.(*logical.Scan)
+	if !ok {
+		return nil, unsupported("a subquery in a default")
+	}
+	value, err := expr.Fold(p.Exprs[0].Expr, &req.Settings.Expr)
+	if err != nil {
+		return nil, err
+	}
+	out := &Computed{}
+	used := make(map[int]int)
+	var fields []arrow.Field
+	for _, id := range expr.Columns(value) {
+		for _, c := range scan.Cols {
+			if _, known := used[id]; c.ID == id && !known {
+				used[id] = len(fields)
+				fields = append(fields, arrow.Field{Name: c.Source, Type: c.Type, Nullable: true})
+				out.Reads = append(out.Reads, c.Source)
+			}
+		}
+	}
+	if value, err = expr.Rebind(value, used); err != nil {
+		return nil, err
+	}
+	out.program, err = expr.Compile(value, arrow.NewSchema(fields, nil))
+	return out, err
+}
+
+// Eval computes the expression for rows that hold at least the columns of Reads. The caller releases the result.
+func (c *Computed) Eval(env *expr.Env, rows arrow.RecordBatch) (arrow.Array, error) {
+	cols := make([]arrow.Array, len(c.Reads))
+	fields := make([]arrow.Field, len(c.Reads))
+	for i, name := range c.Reads {
+		at := rows.Schema().FieldIndices(name)
+		if len(at) != 1 {
+			return nil, errs.New(errs.ErrInternal, "column %q was not read", name)
+		}
+		cols[i], fields[i] = rows.Column(at[0]), rows.Schema().Field(at[0])
+	}
+	batch := array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, rows.NumRows())
+	defer batch.Release()
+	return c.program.Eval(env, batch)
 }
 
 // writer translates one statement that changes rows.
