@@ -339,7 +339,7 @@ func (o *vectorSearch) refine(ctx context.Context, hits []taskHit) ([]taskHit, e
 	for i, h := range hits {
 		addrs[i] = h.Addr
 	}
-	exact, err := o.table.Distances(ctx, o.plan.Column, o.plan.Metric, o.plan.Query, addrs)
+	exact, err := o.table.Distances(ctx, SearchRequest{Column: o.plan.Column, Metric: o.plan.Metric, Query: o.plan.Query, Budget: o.env.Budget}, addrs)
 	if err != nil {
 		return nil, fmt.Errorf("refine: %w", err)
 	}

@@ -97,7 +97,7 @@ func (v *vectorTable) VectorIndex(context.Context, string, index.Metric) (Vector
 	return VectorChoice{OK: true, Info: IndexInfo{Name: "v_idx"}}, nil
 }
 
-func (v *vectorTable) Distances(_ context.Context, _ string, _ index.Metric, _ []float32, addrs []rowset.RowAddr) ([]float32, error) {
+func (v *vectorTable) Distances(_ context.Context, _ SearchRequest, addrs []rowset.RowAddr) ([]float32, error) {
 	out := make([]float32, len(addrs))
 	for i, a := range addrs {
 		out[i] = v.distance[v.row(a)]

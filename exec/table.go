@@ -194,6 +194,7 @@ type VectorTable interface {
 	// VectorIndex chooses an index of the column with the metric that lakesql can search. Errors as of FilterIndex.
 	VectorIndex(ctx context.Context, column string, metric index.Metric) (VectorChoice, error)
 	SearchTasks(ctx context.Context, req SearchRequest) ([]SearchTask, error)
-	// Distances computes exact distances of the rows at addrs; NaN where the vector is NULL or the distance undefined.
-	Distances(ctx context.Context, column string, metric index.Metric, query []float32, addrs []rowset.RowAddr) ([]float32, error)
+	// Distances computes the exact distances of the query of req to the rows at addrs; NaN where the vector is NULL or the distance undefined. The budget of
+	// req pays for vectors that have to be fetched.
+	Distances(ctx context.Context, req SearchRequest, addrs []rowset.RowAddr) ([]float32, error)
 }

@@ -109,6 +109,7 @@ func (p *fragmentPlan) readFile(ctx context.Context, fp filePlan, want rowsWante
 	} else {
 		batch, err = r.ReadRange(ctx, fp.columns, want.start, want.end, file.ReadOptions{Alloc: alloc})
 	}
+	p.fragment.settle(r)
 	if err != nil {
 		return s.missing(err, "data file "+p.fragment.pb.GetFiles()[fp.file].GetPath())
 	}

@@ -176,6 +176,15 @@ func (c *Cache) weigh(item *cacheItem) {
 	}
 }
 
+// settle weighs an item after it was used. One that gave way meanwhile is no matter.
+func (c *Cache) settle(key cacheKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if el, ok := c.items[key]; ok {
+		c.weigh(el.Value.(*cacheItem))
+	}
+}
+
 // evict drops what was not used for longest until the rest fits, but never the item used last; c.mu is held.
 func (c *Cache) evict() {
 	for c.usedBytes > c.opts.LimitBytes && c.order.Len() > 1 {

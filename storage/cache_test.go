@@ -65,6 +65,12 @@ func TestAValueThatGrowsPushesOthersOut(t *testing.T) {
 	if s := c.Stats(); s.UsedBytes != 70 || s.Items != 1 {
 		t.Fatalf("%+v", s)
 	}
+	g.bytes.Store(90) // and where it grows while it is used, once that ends
+	c.settle(cacheKey{path: "g"})
+	c.settle(cacheKey{path: "gone"})
+	if s := c.Stats(); s.UsedBytes != 90 || s.Items != 1 {
+		t.Fatalf("%+v", s)
+	}
 }
 
 func TestOneLoadServesAllThatAsk(t *testing.T) {

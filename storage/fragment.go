@@ -105,6 +105,7 @@ func (f *Fragment) readDeletions(ctx context.Context, store object.Store, path s
 // openFile is a reader with what reading it costs.
 type openFile struct {
 	*file.Reader
+	key           cacheKey
 	isMapped      bool
 	metadataBytes int64
 }
@@ -137,7 +138,7 @@ func (f *Fragment) open(ctx context.Context, i int) (*openFile, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		o := &openFile{Reader: r, isMapped: obj.IsMapped(), metadataBytes: r.MetadataBytes()}
+		o := &openFile{Reader: r, key: key, isMapped: obj.IsMapped(), metadataBytes: r.MetadataBytes()}
 		return o, o.heldBytes(), nil
 	})
 	if err != nil {
@@ -148,6 +149,9 @@ func (f *Fragment) open(ctx context.Context, i int) (*openFile, error) {
 	}
 	return o, nil
 }
+
+// settle takes note of what a read made the file keep.
+func (f *Fragment) settle(o *openFile) { f.snapshot.table.opts.Cache.settle(o.key) }
 
 // OpenFile returns the reader of data file i of Proto().Files. Errors: ErrUnsupported naming file and version, ErrCorrupt, ErrIO.
 func (f *Fragment) OpenFile(ctx context.Context, i int) (*file.Reader, error) {

@@ -19,7 +19,7 @@ import (
 type TableOptions struct {
 	Cache           *Cache           // shared by tables; nil = one of its own
 	ReadParallelism int              // fragments that one call reads at the same time; 0 = 4 x GOMAXPROCS
-	File            file.Options     // of opened data files; CacheBytes 0 = 16 MiB here, since many files are open at a time
+	File            file.Options     // of opened data files
 	Now             func() time.Time // nil = time.Now
 }
 
@@ -29,9 +29,6 @@ func (o TableOptions) withDefaults() TableOptions {
 	}
 	if o.ReadParallelism <= 0 {
 		o.ReadParallelism = 4 * runtime.GOMAXPROCS(0)
-	}
-	if o.File.CacheBytes == 0 {
-		o.File.CacheBytes = 16 << 20
 	}
 	if o.Now == nil {
 		o.Now = time.Now

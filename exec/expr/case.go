@@ -280,7 +280,7 @@ func (b *branches) mergeNested(t arrow.DataType) (vector, error) {
 	if err != nil {
 		return vector{}, errs.New(errs.ErrInternal, "merging branches: %w", err)
 	}
-	x.keep(all)
+	x.made(all)
 	idx := makeSlice[int32](x.arena, x.n)
 	for i, k := range b.which {
 		idx[i] = -1

@@ -166,13 +166,13 @@ func (x *call) makeLists(elem arrow.DataType) (vector, error) {
 		if err != nil {
 			return vector{}, err
 		}
-		parts[k] = x.keep(arr)
+		parts[k] = x.made(arr)
 	}
 	all, err := array.Concatenate(parts, memory.DefaultAllocator)
 	if err != nil {
 		return vector{}, errs.New(errs.ErrInternal, "make_array: %w", err)
 	}
-	x.keep(all)
+	x.made(all)
 	idx := make([]int32, 0, x.n*len(parts))
 	off := make([]int64, 1, x.n+1)
 	for i := range x.n {
@@ -185,7 +185,7 @@ func (x *call) makeLists(elem arrow.DataType) (vector, error) {
 	if err != nil {
 		return vector{}, err
 	}
-	x.keep(child)
+	x.made(child)
 	arr, err := x.listArray(x.t, &vector{}, off, child)
 	return vector{t: x.t, c: classNested, n: x.n, arr: arr}, err
 }

@@ -106,7 +106,7 @@ func (s *state) castNested(out vector, v *vector, to arrow.DataType) (vector, er
 	if err != nil {
 		return out, err
 	}
-	s.keep(picked)
+	s.made(picked)
 	elems, err := s.load(picked)
 	if err != nil {
 		return out, err
@@ -121,7 +121,7 @@ func (s *state) castNested(out vector, v *vector, to arrow.DataType) (vector, er
 	if err != nil {
 		return out, err
 	}
-	s.keep(child)
+	s.made(child)
 	out.arr, err = s.listArray(to, v, off, child)
 	return out, err
 }
@@ -178,7 +178,7 @@ func (s *state) fixedListArray(t *arrow.FixedSizeListType, validity *memory.Buff
 	if err != nil {
 		return nil, err
 	}
-	s.keep(full)
+	s.made(full)
 	return s.keep(array.MakeFromData(array.NewData(t, n, []*memory.Buffer{validity}, []arrow.ArrayData{full.Data()}, nulls, 0))), nil
 }
 
@@ -212,7 +212,7 @@ func (s *state) parseLists(out vector, v *vector, to arrow.DataType) (vector, er
 		}
 	}
 	arr := lb.NewArray()
-	s.keep(arr)
+	s.made(arr)
 	texts, err := s.load(arr)
 	if err != nil {
 		return out, err

@@ -443,7 +443,7 @@ func (s *state) gather(v *vector, idx []int32) (vector, error) {
 		if err != nil {
 			return vector{}, err
 		}
-		out.arr = s.keep(arr)
+		out.arr = s.made(arr)
 	default:
 		out.i = makeSlice[int64](s.arena, n)
 		gatherFixed(out.i, v.i, idx)

@@ -62,3 +62,11 @@ func (a *Allocator) Free(b []byte) {
 	a.budget.shrink(int64(cap(b)))
 	a.base.Free(b[:cap(b)])
 }
+
+// BudgetOf returns the budget that an allocator counts against; nil where nobody counts.
+func BudgetOf(alloc memory.Allocator) *Budget {
+	if a, ok := alloc.(*Allocator); ok {
+		return a.budget
+	}
+	return nil
+}

@@ -147,7 +147,7 @@ func distances(t *testing.T, table *Table, metric index.Metric, query []float32)
 	for k := range live.All() {
 		addrs = append(addrs, rowset.RowAddr(k))
 	}
-	ds, err := table.Distances(ctx, "v", metric, query, addrs)
+	ds, err := table.Distances(ctx, exec.SearchRequest{Column: "v", Metric: metric, Query: query}, addrs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -324,7 +324,7 @@ func (s *segmentTask) present(ctx context.Context, hits []exec.SearchHit) ([]exe
 	for i, h := range hits {
 		addrs[i] = h.Addr
 	}
-	distances, err := s.table.Distances(ctx, s.req.Column, s.req.Metric, s.req.Query, addrs)
+	distances, err := s.table.Distances(ctx, s.req, addrs)
 	if err != nil {
 		return nil, err
 	}
@@ -352,7 +352,7 @@ func (f *fragmentTask) Describe() string { return fmt.Sprintf("fragment %d", f.f
 // Run implements exec.SearchTask.
 func (f *fragmentTask) Run(ctx context.Context) ([]exec.SearchHit, bool, index.NearestStats, error) {
 	var stats index.NearestStats
-	part, err := f.table.part(ctx, f.req.Column, f.fragment)
+	part, isMapped, err := f.table.part(ctx, f.req.Column, f.fragment)
 	if err != nil {
 		return nil, false, stats, err
 	}
@@ -361,11 +361,12 @@ func (f *fragmentTask) Run(ctx context.Context) ([]exec.SearchHit, bool, index.N
 	} else if part.Candidates, err = f.table.liveOf(ctx, f.fragment); err != nil {
 		return nil, false, stats, err
 	}
-	scanner, err := f.scanner(&stats)
-	if err != nil {
-		return nil, false, stats, err
+	var found []index.Hit
+	if isMapped {
+		found, err = f.runMapped(ctx, part, &stats)
+	} else {
+		found, err = f.runRemote(ctx, part, &stats)
 	}
-	found, err := scanner.Nearest(ctx, []vector.Part{part})
 	if err != nil {
 		return nil, false, stats, err
 	}
@@ -381,17 +382,36 @@ func (f *fragmentTask) Run(ctx context.Context) ([]exec.SearchHit, bool, index.N
 	return hits, false, stats, nil
 }
 
-// part returns a fragment's vectors.
-func (t *Table) part(ctx context.Context, column string, fragment uint32) (vector.Part, error) {
-	blocks, err := t.snap.VectorBlocks(ctx, column, fragment)
+func (f *fragmentTask) runMapped(ctx context.Context, part vector.Part, stats *index.NearestStats) ([]index.Hit, error) {
+	held := f.req.Budget.Reserve()
+	defer held.Free()
+	var err error
+	if part.Blocks, err = f.table.mappedBlocks(ctx, f.req.Column, f.fragment, held); err != nil {
+		return nil, err
+	}
+	scanner, err := f.scanner(stats)
 	if err != nil {
-		return vector.Part{}, fmt.Errorf("fragment %d column %q: %w", fragment, column, err)
+		return nil, err
 	}
-	out := vector.Part{KeyBase: uint64(rowset.Addr(fragment, 0)), Blocks: make([]vector.Block, len(blocks))}
-	for i, b := range blocks {
-		out.Blocks[i] = vector.Block(b)
+	return scanner.Nearest(ctx, []vector.Part{part})
+}
+
+// part returns a fragment's vectors without their blocks, and whether these lie in mappings.
+func (t *Table) part(ctx context.Context, column string, fragment uint32) (vector.Part, bool, error) {
+	isMapped, err := t.snap.IsMapped(ctx, column, fragment)
+	if err != nil {
+		err = fmt.Errorf("fragment %d column %q: %w", fragment, column, err)
 	}
-	return out, nil
+	return vector.Part{KeyBase: uint64(rowset.Addr(fragment, 0))}, isMapped, err
+}
+
+// mappedBlocks returns a fragment's vectors where they lie; held pays for what has to be decoded.
+func (t *Table) mappedBlocks(ctx context.Context, column string, fragment uint32, held *mem.Reservation) ([]vector.Block, error) {
+	blocks, err := t.snap.VectorBlocksOf(ctx, column, fragment, storage.VectorRange{Held: held})
+	if err != nil {
+		return nil, fmt.Errorf("fragment %d column %q: %w", fragment, column, err)
+	}
+	return blocks, nil
 }
 
 // liveOf returns the live offsets of a fragment, nil where none is deleted.
@@ -447,12 +467,8 @@ func (t *Table) vectorElem(column string, dim int) (vec.Elem, error) {
 }
 
 // Distances implements exec.VectorTable.
-func (t *Table) Distances(ctx context.Context, column string, metric index.Metric, query []float32, addrs []rowset.RowAddr) ([]float32, error) {
-	make1, err := t.scanner(column, metric, query, 0, nil)
-	if err != nil {
-		return nil, err
-	}
-	scanner, err := make1(nil)
+func (t *Table) Distances(ctx context.Context, req exec.SearchRequest, addrs []rowset.RowAddr) ([]float32, error) {
+	scanner, err := t.exactScanner(req)
 	if err != nil {
 		return nil, err
 	}
@@ -462,7 +478,9 @@ func (t *Table) Distances(ctx context.Context, column string, metric index.Metri
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(addrs[a], addrs[b]) })
 	out := make([]float32, len(addrs))
-	for start := 0; start < len(order); {
+	// Fragments in mappings are a few loads a row: a goroutine would cost more. Others wait for a store.
+	remote, rctx := spawn.WithContext(ctx, remoteFragments)
+	for start := 0; start < len(order) && err == nil; {
 		fragment := addrs[order[start]].Fragment()
 		end := start
 		var rows []uint32
@@ -470,21 +488,48 @@ func (t *Table) Distances(ctx context.Context, column string, metric index.Metri
 			rows = append(rows, addrs[order[end]].Offset())
 			end++
 		}
-		part, err := t.part(ctx, column, fragment)
-		if err != nil {
-			return nil, err
-		}
-		dist := make([]float32, len(rows))
-		for i := range dist {
-			dist[i] = float32(math.NaN()) // rows of fragments without the column
-		}
-		if err := scanner.Distances(ctx, part.Blocks, rows, dist); err != nil {
-			return nil, err
-		}
-		for i, d := range dist {
-			out[order[start+i]] = d
-		}
+		places := order[start:end]
 		start = end
+		var isMapped bool
+		if _, isMapped, err = t.part(ctx, req.Column, fragment); err != nil {
+			break
+		}
+		if isMapped {
+			err = t.fragmentDistances(ctx, scanner, req, fragment, rows, out, places, t.mappedDistances)
+			continue
+		}
+		remote.Go("distances", func() error {
+			return t.fragmentDistances(rctx, scanner, req, fragment, rows, out, places, t.takenDistances)
+		})
 	}
-	return out, nil
+	return out, errors.Join(err, remote.Wait())
+}
+
+// distancesOf sets out to the distances of rows of a fragment, ascending.
+type distancesOf func(ctx context.Context, scanner *vector.Scanner, req exec.SearchRequest, fragment uint32, rows []uint32, out []float32) error
+
+// fragmentDistances puts the distances of rows of a fragment, ascending, into their places in out.
+func (t *Table) fragmentDistances(ctx context.Context, scanner *vector.Scanner, req exec.SearchRequest, fragment uint32, rows []uint32, out []float32, places []int, of distancesOf) error {
+	dist := make([]float32, len(rows))
+	for i := range dist {
+		dist[i] = float32(math.NaN()) // rows of fragments without the column
+	}
+	if err := of(ctx, scanner, req, fragment, rows, dist); err != nil {
+		return err
+	}
+	for i, d := range dist {
+		out[places[i]] = d
+	}
+	return nil
+}
+
+// mappedDistances is distancesOf where the vectors lie in mappings.
+func (t *Table) mappedDistances(ctx context.Context, scanner *vector.Scanner, req exec.SearchRequest, fragment uint32, rows []uint32, out []float32) error {
+	held := req.Budget.Reserve()
+	defer held.Free()
+	blocks, err := t.mappedBlocks(ctx, req.Column, fragment, held)
+	if err != nil {
+		return err
+	}
+	return scanner.Distances(ctx, blocks, rows, out)
 }

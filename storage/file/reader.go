@@ -15,7 +15,7 @@ import (
 
 // Options tunes a Reader. The zero value is the default.
 type Options struct {
-	// CacheBytes bounds the page structures (chunk tables, dictionaries) that a Reader keeps. Default 64 MiB; -1 = keep none.
+	// CacheBytes bounds the page structures (chunk tables, dictionaries) that a Reader keeps. Default 16 MiB; -1 = keep none.
 	CacheBytes int64
 	// TableBytes is the largest chunk table that a take from a file that is not mapped reads whole; a larger one is read in pieces. Default
 	// 16 KiB; -1 = none.
@@ -24,7 +24,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	if o.CacheBytes == 0 {
-		o.CacheBytes = 64 << 20
+		o.CacheBytes = 16 << 20
 	}
 	if o.TableBytes == 0 {
 		o.TableBytes = 16 << 10

@@ -6,6 +6,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/storage/encoding"
 )
 
@@ -25,14 +26,19 @@ type FixedBlock struct {
 // values lie plain, or behind control words, are not copied; others are decoded into memory that the garbage collector owns.
 // Errors: ErrInvalid for other columns and for rows the file does not have; as ReadRange.
 func (r *Reader) FixedBlocks(ctx context.Context, col Column, start, end uint64) ([]FixedBlock, error) {
+	return r.FixedBlocksHeld(ctx, col, start, end, nil)
+}
+
+// FixedBlocksHeld is FixedBlocks whose memory beside mappings held pays for, until the caller is done with the blocks. Errors: ErrMemoryLimit; as FixedBlocks.
+func (r *Reader) FixedBlocksHeld(ctx context.Context, col Column, start, end uint64, held *mem.Reservation) ([]FixedBlock, error) {
 	if start > end || end > r.rows {
 		return nil, errs.New(errs.ErrInvalid, "file %s: rows [%d, %d) of %d", r.file.Path(), start, end, r.rows)
 	}
-	blocks, err := r.fixedBlocks(ctx, col, span{start, end})
+	blocks, err := r.fixedBlocks(ctx, col, span{start, end}, held)
 	return blocks, r.wrap(err)
 }
 
-func (r *Reader) fixedBlocks(ctx context.Context, col Column, s span) ([]FixedBlock, error) {
+func (r *Reader) fixedBlocks(ctx context.Context, col Column, s span, held *mem.Reservation) ([]FixedBlock, error) {
 	p, err := r.newPlan([]Column{col})
 	if err != nil {
 		return nil, err
@@ -43,7 +49,7 @@ func (r *Reader) fixedBlocks(ctx context.Context, col Column, s span) ([]FixedBl
 	if sh := p.leaves[0].shape; sh.Kind != encoding.Fixed || sh.ItemBits%8 != 0 {
 		return nil, errs.New(errs.ErrInvalid, "column %q is not of fixed width", col.Field.Name)
 	}
-	q := &readCall{r: r, plan: p, mem: memory.DefaultAllocator}
+	q := &readCall{r: r, plan: p, mem: memory.DefaultAllocator, held: held}
 	defer q.release()
 	lr, err := q.newLeaf(p.leaves[0], r.rows, []span{s})
 	if err != nil {
@@ -174,6 +180,9 @@ func (v *v20Page) block(p *part) (FixedBlock, bool) {
 
 // decodedBlock decodes a page whose values do not lie plain.
 func (q *readCall) decodedBlock(ctx context.Context, l *leafPlan, p *part, s *scratch) (FixedBlock, error) {
+	if err := q.held.Grow(int64(spanRows(p.spans)) * int64(l.shape.Bits()/8)); err != nil {
+		return FixedBlock{}, err
+	}
 	lr := &leafRead{q: q, plan: l, parts: []*part{p}, copies: true}
 	defer lr.release()
 	if err := lr.decode(ctx, s); err != nil {

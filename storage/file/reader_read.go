@@ -10,13 +10,16 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/storage/encoding"
 	"github.com/lakesql/lakesql/storage/object"
 )
 
 // ReadOptions tunes one read. The zero value is the default.
 type ReadOptions struct {
-	Alloc memory.Allocator // of the arrays; default memory.DefaultAllocator
+	// Alloc is of the arrays; default memory.DefaultAllocator. The budget of a mem.Allocator also pays for the bytes that are read from files that are not
+	// mapped, until the arrays are made.
+	Alloc memory.Allocator
 }
 
 func (o ReadOptions) withDefaults() ReadOptions {
@@ -61,6 +64,8 @@ func (r *Reader) read(ctx context.Context, cols []Column, rows readRows, opts Re
 	}
 	spans := rows.spans
 	q := &readCall{r: r, plan: p, rows: spanRows(spans), mem: opts.Alloc, isSparse: rows.isTake && !r.file.IsMapped()}
+	q.held = mem.BudgetOf(opts.Alloc).Reserve()
+	defer q.held.Free()
 	defer q.release()
 	if r.version == V20 {
 		return q.readV20(ctx, spans)
@@ -92,6 +97,7 @@ type readCall struct {
 	rows   int
 	mem    memory.Allocator
 	leaves []*leafRead
+	held   *mem.Reservation // pays for what was read
 	// isSparse says that few rows of a file are read that is not mapped, so that bytes count.
 	isSparse bool
 }
@@ -210,6 +216,9 @@ func (q *readCall) round(ctx context.Context, pending []*part) ([]*part, error) 
 	}
 	if len(next) == 0 {
 		return nil, nil
+	}
+	if err := q.held.Grow(object.FetchBytes(q.r.file, ranges)); err != nil {
+		return nil, err
 	}
 	got, err := q.r.file.ReadMany(ctx, ranges)
 	if err != nil {

@@ -49,6 +49,27 @@ type File interface {
 	IsMapped() bool
 }
 
+// Fetcher is a File that knows what its reads take. Other files that are not mapped take the bytes that are asked for.
+type Fetcher interface {
+	// FetchBytes is the memory that a ReadMany of these ranges takes, of which some may go before what it returns does.
+	FetchBytes(rs []Range) int64
+}
+
+// FetchBytes is the memory that a ReadMany of f takes: none of a mapped file.
+func FetchBytes(f File, rs []Range) int64 {
+	if f.IsMapped() {
+		return 0
+	}
+	if x, ok := f.(Fetcher); ok {
+		return x.FetchBytes(rs)
+	}
+	var n int64
+	for _, r := range rs {
+		n += r.Size
+	}
+	return n
+}
+
 // Writer streams one new file.
 type Writer interface {
 	io.Writer

@@ -20,6 +20,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	arrowmem "github.com/apache/arrow-go/v18/arrow/memory"
 	"go.uber.org/goleak"
+	"gocloud.dev/blob/fileblob"
 
 	"github.com/lakesql/lakesql/engine"
 	"github.com/lakesql/lakesql/index"
@@ -28,6 +29,7 @@ import (
 	"github.com/lakesql/lakesql/source/lance"
 	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/object"
+	"github.com/lakesql/lakesql/storage/object/cloud"
 	"github.com/lakesql/lakesql/write"
 )
 
@@ -144,15 +146,29 @@ func makeLake(t *testing.T, dir string) {
 	}
 }
 
-// openEngine opens an engine over the lake.
-func openEngine(t *testing.T, dir string) *engine.Engine {
+// openStore opens the folder of the lake: its files mapped, or fetched through a bucket, as from an object store.
+func openStore(t *testing.T, dir string, remote bool) object.Store {
 	t.Helper()
+	if remote {
+		bucket, err := fileblob.OpenBucket(dir, &fileblob.Options{Metadata: fileblob.MetadataDontWrite})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The cache of blocks is nobody's statement: a small one is full before anything is measured.
+		return cloud.OpenBlob(bucket, "file://lake", cloud.Options{CacheBytes: 1 << 20})
+	}
 	store, err := object.OpenLocal(dir, object.LocalOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return store
+}
+
+// openEngine opens an engine over the lake.
+func openEngine(t *testing.T, dir string, remote bool) *engine.Engine {
+	t.Helper()
 	e, err := engine.Open(context.Background(), engine.Config{
-		Catalogs: []source.Catalog{lance.Open("lake", store, lance.Options{})}, QueryMemoryLimitBytes: limitBytes,
+		Catalogs: []source.Catalog{lance.Open("lake", openStore(t, dir, remote), lance.Options{Remote: remote})}, QueryMemoryLimitBytes: limitBytes,
 	})
 	if err != nil {
 		t.Fatal(err)

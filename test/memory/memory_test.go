@@ -45,6 +45,8 @@ func statements() []statement {
 		{name: "a sort", text: "SELECT CONCAT(k, k) AS x FROM t ORDER BY x DESC, id", refused: true},
 		{name: "a top-n of many", text: "SELECT CONCAT(k, k) AS x, id FROM t ORDER BY x LIMIT 1000", rows: 1000},
 		{name: "texts that a function makes long", text: "SELECT REPEAT(k, 2000) FROM t", refused: true},
+		{name: "lists made of long texts", text: "SELECT make_array(REPEAT(k, 20), REPEAT(k, 30)) FROM t", refused: true},
+		{name: "lists chosen by a condition", text: "SELECT CASE WHEN id % 2 = 0 THEN labels ELSE make_array(k, k) END FROM t", rows: tableRows},
 		{name: "wide rows sorted", text: "SELECT id, CONCAT(wide, wide) AS x FROM w ORDER BY x", refused: true},
 		{name: "labels by index", text: "SELECT COUNT(*) FROM t WHERE (array_has(labels, 'label1') OR NOT array_has(labels, 'label2')) AND NOT array_has_all(labels, ['label3','label4'])", rows: 1},
 		{name: "rows by index", text: "SELECT id FROM t WHERE id >= 100 AND array_has(labels, 'label1') AND NOT id IN (7, 8, 9)", rows: -1},
@@ -61,19 +63,23 @@ func statements() []statement {
 func TestStatementsStayWithinTheirMemory(t *testing.T) {
 	dir := t.TempDir()
 	makeLake(t, dir)
-	e := openEngine(t, dir)
-	// What files and segments keep is there before anything is measured.
-	for _, text := range []string{"SELECT * FROM t", "SELECT * FROM w", "SELECT COUNT(*) FROM t WHERE array_has(labels, 'label1') AND id > 5"} {
-		s := e.NewSession(engine.SessionOptions{Database: "lake"})
-		if _, _, err := run(context.Background(), s, text); err != nil {
-			t.Fatal(err)
-		}
-		s.Close()
+	for _, remote := range []bool{false, true} {
+		t.Run(map[bool]string{false: "mapped", true: "fetched"}[remote], func(t *testing.T) {
+			e := openEngine(t, dir, remote)
+			// What files and segments keep is there before anything is measured.
+			for _, text := range []string{"SELECT * FROM t", "SELECT * FROM w", "SELECT COUNT(*) FROM t WHERE array_has(labels, 'label1') AND id > 5"} {
+				s := e.NewSession(engine.SessionOptions{Database: "lake"})
+				if _, _, err := run(context.Background(), s, text); err != nil {
+					t.Fatal(err)
+				}
+				s.Close()
+			}
+			for _, c := range statements() {
+				t.Run(c.name, func(t *testing.T) { checkStatement(t, e, c) })
+			}
+			t.Run("results on the wire", func(t *testing.T) { checkWire(t, e) })
+		})
 	}
-	for _, c := range statements() {
-		t.Run(c.name, func(t *testing.T) { checkStatement(t, e, c) })
-	}
-	t.Run("results on the wire", func(t *testing.T) { checkWire(t, e) })
 }
 
 // run runs a statement to its end; left is what it still holds after it was closed.
@@ -186,7 +192,7 @@ func discard(db *sql.DB, text string) (n int, err error) {
 func TestStatementsLeaveNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	makeLake(t, dir)
-	e := openEngine(t, dir)
+	e := openEngine(t, dir, false)
 	texts := []string{
 		"SELECT id, k, labels, v FROM t", "SELECT id, wide FROM w", "SELECT k FROM t LIMIT 3", "SELECT k FROM t WHERE array_has(labels, 'label1') LIMIT 3",
 		"SELECT id % 1000, COUNT(*), MAX(k), COUNT(DISTINCT id % 10) FROM t GROUP BY 1", "SELECT DISTINCT id % 100 FROM t", "SELECT id FROM t ORDER BY k DESC LIMIT 10 OFFSET 5",

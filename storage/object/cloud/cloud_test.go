@@ -181,3 +181,36 @@ func TestOpenBySchemes(t *testing.T) {
 		}
 	}
 }
+
+// TestSparseReadsKeepLittle: ranges that lie far apart share requests, but what lies between them is not kept, and the estimate says so.
+func TestSparseReadsKeepLittle(t *testing.T) {
+	ctx := context.Background()
+	s := OpenBlob(memblob.OpenBucket(nil), "mem://b", Options{CacheBytes: -1, Parallelism: 2})
+	const size = 40 << 20
+	must(t, s.Put(ctx, "f", make([]byte, size), false))
+	f, err := s.Open(ctx, "f")
+	must(t, err)
+	var sparse []object.Range
+	for at := int64(0); at < size; at += 40_000 {
+		sparse = append(sparse, object.Range{Offset: at, Size: 100})
+	}
+	var got [][]byte
+	requests := spy(t, s, func() {
+		got, err = f.ReadMany(ctx, sparse)
+		must(t, err)
+	})
+	if requests < 30 || requests > 60 { // about one for each MiB
+		t.Errorf("%d requests", requests)
+	}
+	for i := range got {
+		if len(got[i]) != 100 || cap(got[i]) != 100 {
+			t.Fatalf("range %d: %d bytes of %d", i, len(got[i]), cap(got[i]))
+		}
+	}
+	if n, most := object.FetchBytes(f, sparse), int64(100*len(sparse)+2*mergedMaxBytes); n < int64(100*len(sparse)) || n > most {
+		t.Errorf("a sparse read is said to take %d bytes", n)
+	}
+	if n := object.FetchBytes(f, []object.Range{{Offset: 5, Size: size - 10}}); n < size-10 || n > size {
+		t.Errorf("a whole read is said to take %d bytes", n)
+	}
+}

@@ -15,7 +15,10 @@ type blobFile struct {
 	size int64
 }
 
-var _ object.File = (*blobFile)(nil)
+var (
+	_ object.File    = (*blobFile)(nil)
+	_ object.Fetcher = (*blobFile)(nil)
+)
 
 func (f *blobFile) Path() string     { return f.path }
 func (f *blobFile) SizeBytes() int64 { return f.size }
@@ -54,16 +57,51 @@ func (f *blobFile) ReadMany(ctx context.Context, rs []object.Range) ([][]byte, e
 	if len(missing) == 0 {
 		return out, nil
 	}
-	merged, which := object.Coalesce(missing, f.of.opts.GapBytes, f.of.opts.RequestBytes)
+	merged, which := object.Coalesce(missing, f.of.opts.GapBytes, f.of.opts.mergedBytes())
 	fetched, err := f.fetchAll(ctx, merged)
 	if err != nil {
 		return nil, err
 	}
+	wanted := make([]int64, len(merged))
 	for k, i := range of {
-		at := rs[i].Offset - merged[which[k]].Offset
-		out[i] = fetched[which[k]][at : at+rs[i].Size : at+rs[i].Size]
+		wanted[which[k]] += rs[i].Size
+	}
+	for k, i := range of {
+		m := which[k]
+		at := rs[i].Offset - merged[m].Offset
+		out[i] = fetched[m][at : at+rs[i].Size : at+rs[i].Size]
+		if isSparse(wanted[m], merged[m].Size) {
+			own := make([]byte, rs[i].Size)
+			copy(own, out[i])
+			out[i] = own
+		}
 	}
 	return out, nil
+}
+
+// isSparse says that most of what a request brought lies between the wanted ranges: they are copied out, so that the rest is not kept with them.
+func isSparse(wanted, fetched int64) bool { return wanted < fetched/2 }
+
+// FetchBytes implements object.Fetcher.
+func (f *blobFile) FetchBytes(rs []object.Range) int64 {
+	aligned := make([]object.Range, len(rs))
+	for i, r := range rs {
+		aligned[i] = f.aligned(r)
+	}
+	merged, which := object.Coalesce(aligned, f.of.opts.GapBytes, f.of.opts.mergedBytes())
+	wanted := make([]int64, len(merged))
+	for i, m := range which {
+		wanted[m] += rs[i].Size
+	}
+	var kept, dropped int64
+	for m, r := range merged {
+		if isSparse(wanted[m], r.Size) {
+			kept, dropped = kept+wanted[m], dropped+r.Size
+		} else {
+			kept += r.Size
+		}
+	}
+	return kept + min(dropped, int64(f.of.opts.Parallelism)*f.of.opts.mergedBytes())
 }
 
 // aligned widens a range to whole blocks, within the file.
@@ -77,13 +115,8 @@ func (f *blobFile) aligned(r object.Range) object.Range {
 func (f *blobFile) fetchAll(ctx context.Context, merged []object.Range) ([][]byte, error) {
 	out := make([][]byte, len(merged))
 	if len(merged) == 1 && merged[0].Size <= f.of.opts.RequestBytes {
-		b, err := f.of.fetch(ctx, f.path, merged[0])
-		if err != nil {
-			return nil, err
-		}
-		f.of.cache.put(f.path, f.size, merged[0].Offset, b)
-		out[0] = b
-		return out, nil
+		out[0] = make([]byte, merged[0].Size)
+		return out, f.fetch(ctx, merged[0], out[0])
 	}
 	g, gctx := spawn.WithContext(ctx, f.of.opts.Parallelism)
 	for i, r := range merged {
@@ -93,19 +126,21 @@ func (f *blobFile) fetchAll(ctx context.Context, merged []object.Range) ([][]byt
 		for at := int64(0); at < r.Size; at += f.of.opts.RequestBytes {
 			part := object.Range{Offset: r.Offset + at, Size: min(f.of.opts.RequestBytes, r.Size-at)}
 			g.Go("fetch", func() error {
-				b, err := f.of.fetch(gctx, f.path, part)
-				if err != nil {
-					return err
+				if part == r { // not before its turn: requests that wait hold nothing
+					out[i] = make([]byte, r.Size)
 				}
-				f.of.cache.put(f.path, f.size, part.Offset, b)
-				if part == r {
-					out[i] = b
-				} else {
-					copy(out[i][at:], b)
-				}
-				return nil
+				return f.fetch(gctx, part, out[i][at:at+part.Size])
 			})
 		}
 	}
 	return out, g.Wait()
+}
+
+// fetch reads one request into dst and keeps its blocks.
+func (f *blobFile) fetch(ctx context.Context, r object.Range, dst []byte) error {
+	if err := f.of.fetch(ctx, f.path, r, dst); err != nil {
+		return err
+	}
+	f.of.cache.put(f.path, f.size, r.Offset, dst)
+	return nil
 }

@@ -42,6 +42,11 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// mergedMaxBytes is the longest request that ranges are merged into: what lies between them is fetched in vain.
+const mergedMaxBytes = 1 << 20
+
+func (o Options) mergedBytes() int64 { return min(mergedMaxBytes, o.RequestBytes) }
+
 // Blob is a Store over a bucket.
 type Blob struct {
 	bucket   *blob.Bucket
@@ -310,28 +315,27 @@ func (w *blobWriter) Abort() error {
 	return nil
 }
 
-// fetch reads one range of an object with one request.
-func (b *Blob) fetch(ctx context.Context, p string, r object.Range) ([]byte, error) {
+// fetch reads one range of an object with one request, into dst.
+func (b *Blob) fetch(ctx context.Context, p string, r object.Range, dst []byte) error {
 	select {
 	case b.inFlight <- struct{}{}:
 		defer func() { <-b.inFlight }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 	if b.fetched != nil {
 		b.fetched(r)
 	}
 	rd, err := b.bucket.NewRangeReader(ctx, p, r.Offset, r.Size, nil)
 	if err != nil {
-		return nil, kindOf(err, "read", p)
+		return kindOf(err, "read", p)
 	}
-	out := make([]byte, r.Size)
-	_, err = io.ReadFull(rd, out)
+	_, err = io.ReadFull(rd, dst)
 	if err = errors.Join(err, rd.Close()); err != nil {
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
-		return nil, errs.New(errs.ErrIO, "read %q: %d bytes at %d: %w", p, r.Size, r.Offset, err)
+		return errs.New(errs.ErrIO, "read %q: %d bytes at %d: %w", p, r.Size, r.Offset, err)
 	}
-	return out, nil
+	return nil
 }
