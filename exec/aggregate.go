@@ -255,7 +255,13 @@ func (s *aggState) newTable() (*aggTable, error) {
 
 // run aggregates the input and returns tables with disjoint groups.
 func (s *aggState) run(ctx context.Context) ([]*aggTable, error) {
-	err := consume(ctx, s.env, s.plan.Input, func() (func(arrow.RecordBatch) error, error) {
+	env := s.env
+	for _, k := range s.plan.Keys {
+		if c, ok := k.(*expr.Column); ok {
+			env = env.withCodes(s.plan.Input, c.ID)
+		}
+	}
+	err := consume(ctx, env, s.plan.Input, func() (func(arrow.RecordBatch) error, error) {
 		t, err := s.newTable()
 		if err != nil {
 			return nil, err

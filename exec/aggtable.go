@@ -54,7 +54,7 @@ func (t *aggTable) add(cols []arrow.Array, n int) error {
 			return err
 		}
 		k := len(t.plan.Aggs[i].Args)
-		if t.plan.Aggs[i].Func != AggAny {
+		if t.plan.Aggs[i].Func != AggAny || (k == 1 && isCoded(args[0], t.plan.Aggs[i].Args[0].Type())) {
 			if err := decode(t.env.Alloc, args[:k]); err != nil {
 				return err
 			}

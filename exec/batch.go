@@ -16,7 +16,7 @@ const rowsMax = 1<<31 - 2
 
 // newBatch makes a batch of cols, which it takes over.
 func newBatch(schema *arrow.Schema, cols []arrow.Array, rows int) arrow.RecordBatch {
-	b := array.NewRecordBatch(schema, cols, int64(rows))
+	b := array.NewRecordBatch(fitSchema(schema, cols), cols, int64(rows))
 	releaseArrays(cols)
 	return b
 }
@@ -26,7 +26,7 @@ func withSchema(schema *arrow.Schema, b arrow.RecordBatch) arrow.RecordBatch {
 	if b.Schema() == schema {
 		return b
 	}
-	out := array.NewRecordBatch(schema, b.Columns(), b.NumRows())
+	out := array.NewRecordBatch(fitSchema(schema, b.Columns()), b.Columns(), b.NumRows())
 	b.Release()
 	return out
 }
@@ -80,6 +80,9 @@ func concatColumns(alloc memory.Allocator, schema *arrow.Schema, batches []arrow
 		}
 	}()
 	for i, p := range parts {
+		if err := expandAll(alloc, schema.Field(i).Type, p); err != nil {
+			return nil, err
+		}
 		c, err := concatArrays(alloc, schema.Field(i).Type, p)
 		if errors.Is(err, errs.ErrMemoryLimit) {
 			return nil, err

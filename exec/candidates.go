@@ -436,8 +436,8 @@ type KeyMask struct {
 	Index    string
 	Kind     index.Kind
 	Match    index.Match // of Index
-	Reason   string   // why no index answers it; "" where that is plain
-	Coverage Coverage // of Index
+	Reason   string      // why no index answers it; "" where that is plain
+	Coverage Coverage    // of Index
 }
 
 // Children implements CandidatePlan.

@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"math/bits"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
@@ -11,6 +13,7 @@ const (
 	codedColumnsMax = 4       // 16 bits of a word each
 	codedValuesMax  = 1 << 12 // distinct values per column
 	codedGroupsMax  = 1 << 13
+	denseCodesBits  = 13 // up to how many bits of codes find their group through an array
 )
 
 // codedGrouper has several keys of few distinct values each: every column is numbered on its own, and the numbers together are the key. Once a
@@ -22,8 +25,11 @@ type codedGrouper struct {
 	columns []grouper
 	groups  *wordTable // 16 bits per column, the first lowest
 	rows    *rowGrouper
-	codes   []uint32
+	codes   [codedColumnsMax][]uint32
 	words   []uint64
+
+	dense  []uint32                   // group + 1 by the codes side by side, 0 = none yet; nil = too many codes
+	shifts [codedColumnsMax + 1]uint8 // where the codes of each column stand in an index of dense; the last is the bits of all
 }
 
 // canCode says whether keys of the types fit a codedGrouper.
@@ -57,25 +63,91 @@ func (g *codedGrouper) assign(cols []arrow.Array, n int, ids []uint32) error {
 	if g.rows != nil {
 		return g.rows.assign(cols, n, ids)
 	}
-	g.codes, g.words = resized(g.codes, n), resized(g.words, n)
-	clear(g.words)
+	var shifts [codedColumnsMax + 1]uint8
 	for i, c := range g.columns {
-		if err := c.assign(cols[i:i+1], n, g.codes); err != nil {
+		g.codes[i] = resized(g.codes[i], n)
+		if err := c.assign(cols[i:i+1], n, g.codes[i]); err != nil {
 			return err
 		}
 		if c.count() > codedValuesMax {
 			return g.giveUp(cols, n, ids)
 		}
-		shift := 16 * i
-		for r, code := range g.codes {
-			g.words[r] |= uint64(code) << shift
-		}
+		shifts[i+1] = shifts[i] + uint8(bits.Len(uint(max(c.count(), 2)-1)))
 	}
-	if err := g.groups.assign(g.words, nil, 0, ids); err != nil {
+	number := g.numberHashed
+	if shifts[len(g.columns)] <= denseCodesBits {
+		if err := g.widen(shifts); err != nil {
+			return err
+		}
+		number = g.numberDense
+	}
+	if err := number(n, ids); err != nil {
 		return err
 	}
 	if g.groups.count() > codedGroupsMax {
 		return g.toRows()
+	}
+	return nil
+}
+
+// numberHashed finds the groups of the rows of codes through their words.
+func (g *codedGrouper) numberHashed(n int, ids []uint32) error {
+	g.words = resized(g.words, n)
+	clear(g.words)
+	for i := range g.columns {
+		shift := 16 * i
+		for r, code := range g.codes[i] {
+			g.words[r] |= uint64(code) << shift
+		}
+	}
+	return g.groups.assign(g.words, nil, 0, ids)
+}
+
+// widen makes dense fit codes at the places of shifts.
+func (g *codedGrouper) widen(shifts [codedColumnsMax + 1]uint8) error {
+	if g.dense != nil && shifts == g.shifts {
+		return nil
+	}
+	size := 1 << shifts[len(g.columns)]
+	if err := g.res.Grow(4 * int64(size-len(g.dense))); err != nil {
+		return err
+	}
+	g.dense, g.shifts = make([]uint32, size), shifts
+	for id, w := range g.groups.words {
+		at := 0
+		for i := range g.columns {
+			at |= int(w>>(16*i)&0xffff) << shifts[i]
+		}
+		g.dense[at] = uint32(id) + 1
+	}
+	return nil
+}
+
+// numberDense finds the groups of the rows of codes through dense.
+func (g *codedGrouper) numberDense(n int, ids []uint32) error {
+	ids = ids[:n]
+	copy(ids, g.codes[0])
+	for i := 1; i < len(g.columns); i++ {
+		shift := g.shifts[i] & 31
+		for r, code := range g.codes[i][:len(ids)] {
+			ids[r] |= code << shift
+		}
+	}
+	for r, at := range ids {
+		id := g.dense[at]
+		if id == 0 {
+			var w uint64
+			for i := range g.columns {
+				w |= uint64(g.codes[i][r]) << (16 * i)
+			}
+			fresh, err := g.groups.insert(w)
+			if err != nil {
+				return err
+			}
+			id = fresh + 1
+			g.dense[at] = id
+		}
+		ids[r] = id - 1
 	}
 	return nil
 }
@@ -109,7 +181,7 @@ func (g *codedGrouper) toRows() error {
 			return err
 		}
 	}
-	g.rows, g.columns, g.groups = rows, nil, nil
+	g.rows, g.columns, g.groups, g.dense = rows, nil, nil, nil
 	return nil
 }
 

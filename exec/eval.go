@@ -72,10 +72,16 @@ func decode(alloc memory.Allocator, cols []arrow.Array) error {
 			continue
 		}
 		idx := make([]int32, d.Len())
-		for j := range idx {
-			idx[j] = -1
-			if d.IsValid(j) {
-				idx[j] = int32(d.GetValueIndex(j))
+		if codes, ok := d.Indices().(*array.Uint32); ok && d.NullN() == 0 {
+			for j, code := range codes.Uint32Values() {
+				idx[j] = int32(code)
+			}
+		} else {
+			for j := range idx {
+				idx[j] = -1
+				if d.IsValid(j) {
+					idx[j] = int32(d.GetValueIndex(j))
+				}
 			}
 		}
 		plain, err := expr.TakeArray(alloc, d.Dictionary(), idx)

@@ -7,6 +7,7 @@
 // I1: the operators of one OpenWorkers call together yield every row of the plan exactly once.
 // I2: memory that grows with the input is reserved before it is taken.
 // I3: a batch has 1 to Env.BatchRows rows and belongs to who received it.
+// I4: the columns of a batch have the types of the plan's schema; only who asked for it (codes.go) may get a column of text as codes.
 //
 // Start reading at Plan, then scan.go, then any operator: one file each.
 package exec
@@ -39,7 +40,8 @@ type Env struct {
 	Stats     *Stats           // EXPLAIN ANALYZE; nil = not counted
 	Warn      func(Warning)    // takes what the user should know, from any goroutine; nil = nobody asks
 
-	keyFilters []KeyFilter // see WithKeyFilter
+	keyFilters []KeyFilter  // see WithKeyFilter
+	codes      []planColumn // see withCodes
 }
 
 // WithDefaults returns a copy with zero fields set.

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -29,6 +30,7 @@ type grouper interface {
 type findScratch struct {
 	words []uint64
 	rows  rowEncoder
+	codes codeMaps // of the one table that is looked up in
 }
 
 // newGrouper picks the table for keys of the given types. keepKeys false saves the memory for the keys method, which then must not be called.
@@ -48,7 +50,7 @@ func newGrouper(alloc memory.Allocator, res *mem.Reservation, types []arrow.Data
 		return nil, err
 	}
 	if len(types) == 1 && isStringKey(types[0]) {
-		return &stringGrouper{table: t, typ: types[0]}, nil
+		return &stringGrouper{table: t, typ: types[0], codes: codeMaps{res: res}}, nil
 	}
 	for _, t := range types {
 		if err := checkKeyType(t); err != nil {
@@ -218,6 +220,7 @@ func makeArray(t arrow.DataType, n, nulls int, valid, offsets, values *memory.Bu
 type stringGrouper struct {
 	table *bytesTable
 	typ   arrow.DataType
+	codes codeMaps
 }
 
 func isLarge(t arrow.DataType) bool {
@@ -225,13 +228,19 @@ func isLarge(t arrow.DataType) bool {
 }
 
 func (g *stringGrouper) assign(cols []arrow.Array, _ int, ids []uint32) error {
+	if isCoded(cols[0], g.typ) {
+		return g.assignCodes(cols[0], ids)
+	}
 	if isLarge(cols[0].DataType()) {
 		return assignBytes(g.table, stringKeys[int64](cols[0]), ids)
 	}
 	return assignBytes(g.table, stringKeys[int32](cols[0]), ids)
 }
 
-func (g *stringGrouper) find(_ *findScratch, cols []arrow.Array, _ int, ids []uint32) error {
+func (g *stringGrouper) find(s *findScratch, cols []arrow.Array, _ int, ids []uint32) error {
+	if isCoded(cols[0], g.typ) {
+		return g.findCodes(s, cols[0], ids)
+	}
 	if isLarge(cols[0].DataType()) {
 		findBytes(g.table, stringKeys[int64](cols[0]), ids)
 	} else {
@@ -291,6 +300,11 @@ type rowGrouper struct {
 }
 
 func (g *rowGrouper) assign(cols []arrow.Array, n int, ids []uint32) error {
+	cols, done, err := g.plain(cols)
+	if err != nil {
+		return err
+	}
+	defer done()
 	keys, err := g.enc.encode(cols, n)
 	if err != nil {
 		return err
@@ -319,7 +333,28 @@ func (g *rowGrouper) assign(cols []arrow.Array, n int, ids []uint32) error {
 	return nil
 }
 
+// plain returns cols with the values of coded text, and what gives them back.
+func (g *rowGrouper) plain(cols []arrow.Array) (_ []arrow.Array, done func(), err error) {
+	if !slices.ContainsFunc(cols, func(c arrow.Array) bool { return c.DataType().ID() == arrow.DICTIONARY }) {
+		return cols, func() {}, nil
+	}
+	cols = slices.Clone(cols)
+	for _, c := range cols {
+		c.Retain()
+	}
+	if err := expand(g.alloc, g.types, cols); err != nil {
+		releaseArrays(cols)
+		return nil, nil, err
+	}
+	return cols, func() { releaseArrays(cols) }, nil
+}
+
 func (g *rowGrouper) find(s *findScratch, cols []arrow.Array, n int, ids []uint32) error {
+	cols, done, err := g.plain(cols)
+	if err != nil {
+		return err
+	}
+	defer done()
 	keys, err := s.rows.encode(cols, n)
 	if err != nil {
 		return err

@@ -122,6 +122,7 @@ type joinColumn struct {
 	build  bool // of the build side
 	mark   bool
 	column int
+	coded  bool // the plan above takes codes
 }
 
 func (s *JoinSpec) checkKeys() error {
@@ -217,6 +218,18 @@ func (p *HashJoin) TraceColumn(i int) (Plan, int) {
 	return nil, 0
 }
 
+// codedSide is the input, and its column, whose values output column i shows.
+func (p *HashJoin) codedSide(i int) (Plan, int) {
+	s := p.sources()[i]
+	switch {
+	case s.mark:
+		return nil, 0
+	case s.build == p.Spec.BuildLeft:
+		return p.Spec.Left, s.column
+	}
+	return p.Spec.Right, s.column
+}
+
 func (s *JoinSpec) nullSafe(i int) bool { return s.NullSafe != nil && s.NullSafe[i] }
 
 // build and probe are the sides and their keys by role.
@@ -268,9 +281,13 @@ func (p *HashJoin) Open(ctx context.Context, env *Env) (Operator, error) {
 func (p *HashJoin) OpenWorkers(_ context.Context, env *Env, n int) ([]Operator, error) {
 	s := &joinState{shared: shared{refs: n}, plan: p, env: env, workers: n}
 	s.probing.Store(int32(n))
+	sources := p.sources()
+	for i := range sources {
+		sources[i].coded = env.wantsCodes(p, i)
+	}
 	ops := make([]Operator, n)
 	for i := range ops {
-		ops[i] = &join{state: s, worker: i, sources: p.sources()}
+		ops[i] = &join{state: s, worker: i, sources: sources}
 	}
 	return ops, nil
 }

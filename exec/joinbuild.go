@@ -39,7 +39,7 @@ const buildStep = 1 << 14
 
 // run gathers and hashes the side; wanted are the output columns of the join.
 func (b *joinBuild) run(ctx context.Context, wanted []joinColumn) error {
-	if err := b.gather(ctx); err != nil {
+	if err := b.gather(ctx, wanted); err != nil {
 		return err
 	}
 	if err := b.codeStrings(ctx, wanted); err != nil {
@@ -93,12 +93,16 @@ func settleData(d arrow.ArrayData) {
 	}
 }
 
-// gather collects the side on all workers.
-func (b *joinBuild) gather(ctx context.Context) error {
+// gather collects the side on all workers. Text that is wanted may come as codes.
+func (b *joinBuild) gather(ctx context.Context, wanted []joinColumn) error {
 	plan, keys := b.spec.build()
+	env := b.env
+	for _, c := range codable(plan, wanted) {
+		env = env.withCodes(plan, c)
+	}
 	var mu sync.Mutex
 	var batches []arrow.RecordBatch
-	err := consume(ctx, b.env, plan, func() (func(arrow.RecordBatch) error, error) {
+	err := consume(ctx, env, plan, func() (func(arrow.RecordBatch) error, error) {
 		return func(r arrow.RecordBatch) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -113,14 +117,24 @@ func (b *joinBuild) gather(ctx context.Context) error {
 		releaseBatches(batches)
 		return err
 	}
+	if batches, err = b.takeCodes(ctx, plan, wanted, batches); err != nil {
+		releaseBatches(batches)
+		return err
+	}
 	if b.cols, err = concatColumns(b.env.Alloc, plan.Schema(), batches); err != nil {
 		return err
+	}
+	for i, c := range b.coded {
+		if c != nil {
+			b.cols[i].Release()
+			b.cols[i] = c.array()
+		}
 	}
 	eval, err := newEvaluator(b.env, plan.Schema(), keys...)
 	if err != nil {
 		return err
 	}
-	whole := array.NewRecordBatch(plan.Schema(), b.cols, int64(b.rows))
+	whole := array.NewRecordBatch(fitSchema(plan.Schema(), b.cols), b.cols, int64(b.rows))
 	defer whole.Release()
 	if b.keys, err = eval.columns(whole, nil); err != nil {
 		return err

@@ -267,7 +267,7 @@ func (j *join) output(whole bool, n int, mark arrow.Array) (arrow.RecordBatch, e
 			mark.Retain()
 			cols = append(cols, mark)
 		case s.build:
-			cols, err = j.table.take(s.column, j.builds, &j.codes, cols)
+			cols, err = j.table.take(s.column, j.builds, s.coded, &j.codes, cols)
 		case whole:
 			c := j.batch.Column(s.column)
 			c.Retain()
@@ -348,7 +348,7 @@ func (j *join) buildRows() (arrow.RecordBatch, error) {
 			continue
 		}
 		var err error
-		if cols, err = j.table.take(s.column, j.builds, &j.codes, cols); err != nil {
+		if cols, err = j.table.take(s.column, j.builds, s.coded, &j.codes, cols); err != nil {
 			releaseArrays(cols)
 			return nil, err
 		}

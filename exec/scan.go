@@ -165,17 +165,18 @@ func (p *Scan) openReaders(ctx context.Context, env *Env, table Table, sets *key
 		}
 		sets.refs = n
 	}
+	codes, keep, expands := p.codes(env)
 	s, err := table.Scan(ctx, ScanRequest{
-		Columns: p.Spec.Columns, Among: among, RowAddr: p.Spec.RowAddr, BatchRows: env.BatchRows, Alloc: env.Alloc,
+		Columns: p.Spec.Columns, Codes: codes, Among: among, RowAddr: p.Spec.RowAddr, BatchRows: env.BatchRows, Alloc: env.Alloc,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("scan of %s: %w", p.Table, err)
 	}
 	ops := make([]Operator, n)
 	for i := range ops {
-		op := &scan{plan: p, reader: s.Reader()}
+		op := &scan{plan: p, env: env, reader: s.Reader(), expands: expands, keep: keep}
 		if sets != nil {
-			op.keys = &keyProbe{env: env, sets: sets}
+			op.keys = newKeyProbe(env, sets)
 			for _, k := range sets.sets {
 				op.keys.at = append(op.keys.at, k.column)
 			}
@@ -188,6 +189,29 @@ func (p *Scan) openReaders(ctx context.Context, env *Env, table Table, sets *key
 		ops[i] = op
 	}
 	return ops, nil
+}
+
+// codes are the columns of text to be read as codes: those that the plan above takes as codes (keep, by output column), and those of which the filter
+// drops rows before their values are looked at. expands says that there are of the
+// latter kind.
+func (p *Scan) codes(env *Env) (names []string, keep []bool, expands bool) {
+	keep = make([]bool, p.Out.NumFields())
+	var filtered []int
+	if p.Spec.Filter != nil {
+		filtered = sortedColumns(p.Spec.Filter)
+	}
+	for i, name := range p.Spec.Columns {
+		if !isStringKey(p.Out.Field(i).Type) {
+			continue
+		}
+		keep[i] = env.wantsCodes(p, i)
+		isFiltered := slices.Contains(filtered, i)
+		if keep[i] || isFiltered {
+			names = append(names, name)
+		}
+		expands = expands || (isFiltered && !keep[i])
+	}
+	return names, keep, expands
 }
 
 // candidates returns the rows to read, nil for all.
@@ -204,12 +228,15 @@ func (p *Scan) candidates(ctx context.Context, env *Env) (*rowset.Set, error) {
 }
 
 type scan struct {
-	plan   *Scan
-	reader BatchReader
-	keys   *keyProbe  // nil = all rows
-	sel    *selection // nil = all rows
-	rows   *scanRows
-	closed bool
+	plan    *Scan
+	env     *Env
+	reader  BatchReader
+	expands bool       // some columns are read as codes that nobody above takes
+	keep    []bool     // by output column: the plan above takes codes
+	keys    *keyProbe  // nil = all rows
+	sel     *selection // nil = all rows
+	rows    *scanRows
+	closed  bool
 }
 
 func (s *scan) Schema() *arrow.Schema { return s.plan.Out }
@@ -237,6 +264,9 @@ func (s *scan) Next(ctx context.Context) (arrow.RecordBatch, error) {
 		if b != nil && s.sel != nil {
 			b, err = s.sel.keep(b)
 		}
+		if b != nil && err == nil && s.expands {
+			b, err = expandBatch(s.env.Alloc, s.plan.Out, b, s.keep)
+		}
 		if err != nil || b != nil {
 			return b, err
 		}
@@ -252,7 +282,11 @@ func checkBatch(table TableRef, want *arrow.Schema, b arrow.RecordBatch) error {
 		return errs.New(errs.ErrInternal, "scan of %s: %d columns came for %d", table, b.NumCols(), want.NumFields())
 	}
 	for i, c := range b.Columns() {
-		if t := want.Field(i).Type; c.DataType() != t && !arrow.TypeEqual(c.DataType(), t) {
+		t := want.Field(i).Type
+		if isCoded(c, t) && isStringKey(t) && arrow.TypeEqual(c.DataType(), codesType(t)) {
+			continue
+		}
+		if c.DataType() != t && !arrow.TypeEqual(c.DataType(), t) {
 			return errs.New(errs.ErrInternal, "scan of %s: column %q came as %s, not %s", table, want.Field(i).Name, c.DataType(), t)
 		}
 	}

@@ -59,10 +59,14 @@ func newKeySets(env *Env, p *Scan) (*keySets, error) {
 type keyProbe struct {
 	env     *Env
 	sets    *keySets
-	at      []int // where the column of each set is in the batches
-	scratch findScratch
+	at      []int         // where the column of each set is in the batches
+	scratch []findScratch // by set
 	ids     []uint32
 	idx     []int32
+}
+
+func newKeyProbe(env *Env, sets *keySets) *keyProbe {
+	return &keyProbe{env: env, sets: sets, scratch: make([]findScratch, len(sets.sets))}
 }
 
 // keep takes b over and returns its rows with wanted keys, nil for none.
@@ -71,7 +75,7 @@ func (k *keyProbe) keep(b arrow.RecordBatch) (arrow.RecordBatch, error) {
 		n := int(b.NumRows())
 		k.ids = resized(k.ids, n)
 		c := b.Column(k.at[i])
-		if err := s.table.find(&k.scratch, []arrow.Array{c}, n, k.ids); err != nil {
+		if err := s.table.find(&k.scratch[i], []arrow.Array{c}, n, k.ids); err != nil {
 			b.Release()
 			return nil, err
 		}
@@ -181,7 +185,7 @@ func (p *Scan) openLate(ctx context.Context, env *Env, table Addressable, sets *
 	ops := make([]Operator, n)
 	for i := range ops {
 		op := &lateScan{plan: p, env: env, table: table, reader: s.Reader(), narrow: arrow.NewSchema(fields, nil), from: from, rest: rest}
-		op.probe = &keyProbe{env: env, sets: sets}
+		op.probe = newKeyProbe(env, sets)
 		for _, k := range sets.sets {
 			op.probe.at = append(op.probe.at, position[k.column])
 		}

@@ -55,6 +55,7 @@ type ScanRequest struct {
 	Among     *rowset.Set // row addresses; nil = every live row. Only for tables that are Addressable.
 	Fragments []uint32    // nil = all. Only for tables that are Addressable.
 	RowAddr   bool        // append a uint64 column "_rowaddr". Only for tables that are Addressable.
+	Codes     []string    // of Columns: text of these may come as dictionary arrays (codesType), batch by batch
 	BatchRows int
 	Alloc     memory.Allocator
 }

@@ -29,7 +29,8 @@ type filePlan struct {
 // partRef says that a column of a filePlan is part number part of output column number column.
 type partRef struct{ column, part int }
 
-func (f *Fragment) plan(fields []*schema.Field) *fragmentPlan {
+// plan finds the columns of fields; those of codes (by field, nil = none) may be read as dictionary codes.
+func (f *Fragment) plan(fields []*schema.Field, codes []bool) *fragmentPlan {
 	p := &fragmentPlan{fragment: f, sources: make([]source, len(fields))}
 	byFile := make(map[int]int)
 	for c, field := range fields {
@@ -41,7 +42,9 @@ func (f *Fragment) plan(fields []*schema.Field) *fragmentPlan {
 				byFile[part.file] = at
 				p.files = append(p.files, filePlan{file: part.file})
 			}
-			p.files[at].columns = append(p.files[at].columns, part.column)
+			column := part.column
+			column.Codes = codes != nil && codes[c]
+			p.files[at].columns = append(p.files[at].columns, column)
 			p.files[at].of = append(p.files[at].of, partRef{column: c, part: k})
 		}
 	}

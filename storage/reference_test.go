@@ -98,7 +98,7 @@ func (o *scanned) add(b arrow.RecordBatch, c *Scan, batchRows int) error {
 	if batchRows == 0 {
 		batchRows = defaultBatchRows
 	}
-	if b.NumRows() < 1 || b.NumRows() > int64(batchRows) || !b.Schema().Equal(c.Schema()) {
+	if b.NumRows() < 1 || b.NumRows() > int64(batchRows) || (len(c.opts.Codes) == 0 && !b.Schema().Equal(c.Schema())) {
 		return fmt.Errorf("batch of %d rows, schema %s", b.NumRows(), b.Schema())
 	}
 	n := int(b.NumCols())

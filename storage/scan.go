@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/mem"
+	"github.com/lakesql/lakesql/storage/file"
 	"github.com/lakesql/lakesql/storage/rowset"
 	"github.com/lakesql/lakesql/storage/schema"
 )
@@ -43,6 +45,7 @@ type ScanOptions struct {
 	Candidates  *rowset.Set      // row addresses; nil = all live rows. Deleted and unknown ones drop out
 	BatchRows   int              // most rows of a batch; 0 = 8192
 	Alloc       memory.Allocator // nil = memory.DefaultAllocator
+	Codes       []string         // of Columns: text of these may come as dictionary codes, batch by batch: see file.CodesType
 	WithRowAddr bool             // add RowAddrColumn
 	WithRowID   bool             // add RowIDColumn: the stored key of each row (I5)
 }
@@ -70,6 +73,7 @@ type Scan struct {
 	snapshot   *Snapshot
 	opts       ScanOptions
 	fields     []*schema.Field
+	codes      []bool // by field
 	schema     *arrow.Schema
 	morselRows uint64
 	isWide     bool // rows are wider than wideRowBytes
@@ -99,6 +103,10 @@ func (s *Snapshot) Scan(ctx context.Context, opts ScanOptions) (*Scan, error) {
 	var err error
 	if c.fields, err = s.fields(opts.Columns); err != nil {
 		return nil, err
+	}
+	c.codes = make([]bool, len(c.fields))
+	for i, f := range c.fields {
+		c.codes[i] = slices.Contains(opts.Codes, f.Name)
 	}
 	frags, err := s.pick(opts.Fragments)
 	if err != nil {
@@ -158,7 +166,7 @@ func (c *Scan) size(ctx context.Context) error {
 	if len(c.frags) == 0 || len(c.frags[0].pb.GetFiles()) == 0 {
 		return nil
 	}
-	p := c.frags[0].plan(c.fields)
+	p := c.frags[0].plan(c.fields, nil)
 	var bytes int64
 	isMapped := true
 	for _, fp := range p.files {
@@ -339,7 +347,7 @@ func (r *ScanReader) Next(ctx context.Context) (arrow.RecordBatch, error) {
 	}
 	f := r.pending.fragment
 	if r.plan == nil || r.plan.fragment != f {
-		r.plan = f.plan(r.scan.fields)
+		r.plan = f.plan(r.scan.fields, r.scan.codes)
 	}
 	now, rest := r.pending, (*morsel)(nil)
 	isMapped, err := r.plan.isMapped(ctx)
@@ -414,7 +422,7 @@ func (c *Scan) read(ctx context.Context, p *fragmentPlan, m *morsel) (arrow.Reco
 		}
 		cols = append(cols, c.numbers(n, func(i int) uint64 { return key(m.offset(i)) }))
 	}
-	return array.NewRecordBatch(c.schema, cols, int64(n)), nil
+	return array.NewRecordBatch(file.SchemaOf(c.schema, cols), cols, int64(n)), nil
 }
 
 func (c *Scan) readColumns(ctx context.Context, p *fragmentPlan, m *morsel) ([]arrow.Array, error) {

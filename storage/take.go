@@ -86,7 +86,7 @@ func (s *Snapshot) group(ctx context.Context, addrs []rowset.RowAddr, fields []*
 			if !exists {
 				return nil, s.noRow(a, "there is no such fragment")
 			}
-			g = &takeGroup{plan: f.plan(fields)}
+			g = &takeGroup{plan: f.plan(fields, nil)}
 			byID[a.Fragment()] = g
 			groups = append(groups, g)
 		}

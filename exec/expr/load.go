@@ -339,7 +339,11 @@ func (s *state) loadDictionary(d *array.Dictionary) (vector, error) {
 // codes writes the dictionary position of every row, -1 for NULL.
 func (s *state) codes(dst []int32, d *array.Dictionary) {
 	indices := d.Indices()
-	if vals := indexValues(s, indices); vals != nil {
+	if a, ok := indices.(*array.Uint32); ok {
+		for i, x := range a.Uint32Values() {
+			dst[i] = int32(x)
+		}
+	} else if vals := indexValues(s, indices); vals != nil {
 		for i, x := range vals {
 			dst[i] = int32(x)
 		}

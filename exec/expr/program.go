@@ -417,7 +417,8 @@ func (c *compiler) overDictionary(e *Call, n node) node {
 	if len(ids) != 1 || c.input == nil || c.depth > 64 || ids[0] >= c.input.NumFields() {
 		return n
 	}
-	if _, ok := c.input.Field(ids[0]).Type.(*arrow.DictionaryType); !ok {
+	t := c.input.Field(ids[0]).Type
+	if t.ID() != arrow.DICTIONARY && classOf(t) != classString { // text may come as codes
 		return n
 	}
 	return &dictionaryNode{col: ids[0], in: n}

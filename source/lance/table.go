@@ -63,7 +63,8 @@ func (s tableScan) Reader() exec.BatchReader { return s.scan.Reader() }
 // Scan implements exec.Table.
 func (t *Table) Scan(ctx context.Context, req exec.ScanRequest) (exec.TableScan, error) {
 	scan, err := t.snap.Scan(ctx, storage.ScanOptions{
-		Columns: named(req.Columns), Fragments: req.Fragments, Candidates: req.Among, BatchRows: req.BatchRows, Alloc: req.Alloc, WithRowAddr: req.RowAddr,
+		Columns: named(req.Columns), Fragments: req.Fragments, Candidates: req.Among, BatchRows: req.BatchRows, Alloc: req.Alloc, Codes: req.Codes,
+		WithRowAddr: req.RowAddr,
 	})
 	if err != nil {
 		return nil, err

@@ -44,11 +44,7 @@ type index interface {
 // checkIndices makes every index usable: one of a null that is out of range becomes 0, any other one is corrupt.
 // It reports whether dictionary and indices can be used as they are.
 func checkIndices[I index](idx []I, count int, isNull func(i int) bool) (safe bool, err error) {
-	var top I
-	for _, x := range idx {
-		top = max(top, x)
-	}
-	if len(idx) == 0 || uint64(top) < uint64(count) {
+	if len(idx) == 0 || uint64(largest(idx)) < uint64(count) {
 		return true, nil
 	}
 	for i, x := range idx {
@@ -60,6 +56,18 @@ func checkIndices[I index](idx []I, count int, isNull func(i int) bool) (safe bo
 		}
 	}
 	return false, nil
+}
+
+// largest is the largest number; four of them at a time, which the processor compares side by side.
+func largest[I index](idx []I) I {
+	var a, b, c, d I
+	for ; len(idx) >= 4; idx = idx[4:] {
+		a, b, c, d = max(a, idx[0]), max(b, idx[1]), max(c, idx[2]), max(d, idx[3])
+	}
+	for _, x := range idx {
+		a = max(a, x)
+	}
+	return max(a, b, c, d)
 }
 
 func gather[I index](dst, dict *Values, idx []I, isNull func(i int) bool) error {
@@ -198,5 +206,48 @@ func (v *Values) AppendIndices(indices *Values, count, base int, limit uint64, i
 	}
 	v.fixed.advance(indices.N * w)
 	v.N += indices.N
+	return nil
+}
+
+// AppendCodes appends dictionary indices as 32-bit codes; an index of a null that is out of range becomes 0. v holds numbers of 32 bits, count is not 0. indices may be left empty.
+func (v *Values) AppendCodes(indices *Values, count int, isNull func(i int) bool) error {
+	raw := indices.fixed.bytes()
+	switch indices.Shape.ItemBits {
+	case 8:
+		return appendCodes(v, indices, raw, count, isNull)
+	case 16:
+		return appendCodes(v, indices, cast[uint16](raw), count, isNull)
+	case 32:
+		return appendCodes(v, indices, cast[uint32](raw), count, isNull)
+	case 64:
+		return appendCodes(v, indices, cast[uint64](raw), count, isNull)
+	default:
+		return corrupt(dictSection, "indices of %d bits", indices.Shape.ItemBits)
+	}
+}
+
+func appendCodes[I index](v, indices *Values, idx []I, count int, isNull func(i int) bool) error {
+	safe, err := checkIndices(idx, count, isNull)
+	if err != nil {
+		return err
+	}
+	if safe && v.N == 0 && indices.Shape.ItemBits == 32 { // they are what is wanted
+		v.fixed, indices.fixed = indices.fixed, v.fixed
+		v.N, indices.N = indices.N, 0
+		return nil
+	}
+	out := cast[uint32](v.fixed.tail(4 * len(idx)))
+	for i, x := range idx {
+		out[i] = uint32(x)
+	}
+	if !safe {
+		for i, x := range idx {
+			if uint64(x) >= uint64(count) {
+				out[i] = 0
+			}
+		}
+	}
+	v.fixed.advance(4 * len(idx))
+	v.N += len(idx)
 	return nil
 }

@@ -116,6 +116,9 @@ func (v *Values) TakeVariable() (offsets, data *memory.Buffer) {
 	return v.offsets.finish(), v.data.finish()
 }
 
+// Variable returns the offsets and the bytes, which stay the collector's.
+func (v *Values) Variable() (offsets, data []byte) { return v.offsets.bytes(), v.data.bytes() }
+
 // TakeItemValidity hands over the validity of the items at list level d (0 = outer-most); nil = all valid.
 func (v *Values) TakeItemValidity(d int) (validity *memory.Buffer, nulls int) {
 	nulls = v.items[d].zeros

@@ -129,6 +129,7 @@ func (r *Reader) GlobalBuffer(ctx context.Context, i int) ([]byte, error) {
 type Column struct {
 	Field *schema.Field
 	Index map[int32]int // field id -> physical column, for the field and its descendants; a missing leaf reads as null
+	Codes bool          // text may come as codes into the dictionary that its page has: see CodesType
 }
 
 // Columns resolves top-level fields of the file's own schema by name; no names give all of them.

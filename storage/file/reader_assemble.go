@@ -78,6 +78,11 @@ func (q *readCall) buildLeaf(n *node) (arrow.ArrayData, error) {
 	}
 	typ := l.plan.typ
 	switch {
+	case l.codes != nil:
+		if l.codes.N != length {
+			return nil, errs.Corrupt("column "+n.field.Name, -1, "%d codes for %d items", l.codes.N, length)
+		}
+		return l.codesData(validity, nulls), nil
 	case l.direct != nil:
 		values := memory.NewBufferBytes(l.direct)
 		return fixedData(typ, length, validity, nulls, values, nil), nil

@@ -14,7 +14,7 @@ import (
 // dictionary is the decoded dictionary of a page. Its memory belongs to the page, not to a read.
 type dictionary struct {
 	values    *encoding.Values // where the column holds plain values
-	array     arrow.Array      // where the column is an Arrow dictionary
+	array     arrow.Array      // where the column is an Arrow dictionary, or of text that may be read as codes
 	count     int
 	sizeBytes int
 }
@@ -79,8 +79,38 @@ func (l *leafRead) plainPart() error {
 	return nil
 }
 
+// CodesType is the type of a column of text of type t that comes as codes: every batch has the dictionary of its page, all of whose values are valid.
+func CodesType(t arrow.DataType) *arrow.DictionaryType {
+	return &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Uint32, ValueType: t}
+}
+
+// codedValuesMax is up to how many values of a dictionary codes are worth handing over: who reads them keeps notes on each value.
+const codedValuesMax = 1 << 16
+
+// readsCodes reports whether the codes of the one page that holds the rows are to be handed over.
+func (l *leafRead) readsCodes() bool {
+	if !l.plan.codes || len(l.parts) != 1 {
+		return false
+	}
+	st, ok := l.parts[0].state.(*miniState)
+	return ok && st.dict != nil && st.dict.array != nil && st.dict.count > 0 && st.dict.count <= codedValuesMax
+}
+
+// codesData builds the array of codes.
+func (l *leafRead) codesData(validity *memory.Buffer, nulls int) arrow.ArrayData {
+	codes := l.codes.TakeFixed()
+	defer codes.Release()
+	dict, _ := l.codesOf.array.Data().(*array.Data)
+	return array.NewDataWithDictionary(CodesType(l.plan.typ), l.codes.N, []*memory.Buffer{validity, codes}, nulls, 0, dict)
+}
+
 // dictionaryPart ends a page whose values are indices of a dictionary.
 func (l *leafRead) dictionaryPart(d *dictionary, indices *encoding.Values, isNull func(int) bool) error {
+	if l.readsCodes() {
+		l.codesOf = d
+		l.codes = encoding.NewValues(l.q.mem, l.q.r.codecs, &encoding.Shape{Kind: encoding.Fixed, ItemBits: 32}, 0)
+		return l.codes.AppendCodes(indices, d.count, isNull)
+	}
 	if !l.isDictionary() {
 		return l.values.Gather(d.values, indices, isNull)
 	}

@@ -246,6 +246,12 @@ func (m *miniPage) loadDictionary(r *Reader, b []byte) (*dictionary, error) {
 	if m.leaf.typ.ID() != arrow.DICTIONARY {
 		v.SealDictionary()
 		d.values = v
+		if v.Shape.Kind == encoding.Variable {
+			offsets, data := v.Variable()
+			shared := array.NewData(m.leaf.typ, v.N, []*memory.Buffer{nil, memory.NewBufferBytes(offsets), memory.NewBufferBytes(data)}, nil, 0, 0)
+			defer shared.Release()
+			d.array = array.MakeFromData(shared)
+		}
 		return d, nil
 	}
 	data, err := valuesData(v, m.leaf.field, dictValueType(m.leaf.typ), nil, 0)

@@ -39,6 +39,7 @@ type leafPlan struct {
 	// scale is how many entries of the page make one row: the sizes of fixed-size lists of structs above all lists.
 	scale uint64
 	v20   bool // the column belongs to a file of version 2.0: specs is the layer of the field alone
+	codes bool // codes will do where all rows lie in one page that has a dictionary
 }
 
 // plan is the requested columns of one read.
@@ -133,6 +134,7 @@ func (p *plan) addLeaf(r *Reader, c Column, n *node, above []encoding.LayerSpec)
 			l.scale *= uint64(s.Times)
 		}
 	}
+	l.codes = c.Codes && len(above) == 0 && l.shape.Kind == encoding.Variable && l.typ.ID() != arrow.DICTIONARY
 	n.kind, n.leaf = nodeLeaf, len(p.leaves)
 	p.leaves = append(p.leaves, l)
 	return nil

@@ -129,6 +129,9 @@ type leafRead struct {
 	copies bool   // values are never used where they lie
 	direct []byte // fixed-width values used where they lie, instead of values (I5)
 	dicts  dictParts
+
+	codes   *encoding.Values // of the dictionary codesOf, instead of values
+	codesOf *dictionary
 }
 
 // part is what a read needs of one page.
@@ -251,7 +254,7 @@ func (l *leafRead) decode(ctx context.Context, s *scratch) error {
 	l.nest = encoding.NewNesting(l.q.mem, l.plan.specs)
 	if l.isDictionary() {
 		l.dicts.init(l)
-	} else if !l.readsDirect() {
+	} else if !l.readsCodes() && !l.readsDirect() {
 		l.values = encoding.NewValues(l.q.mem, l.q.r.codecs, &l.plan.shape, rows)
 		if l.plan.shape.Kind == encoding.Variable {
 			l.values.ReserveData(bytes)
@@ -283,6 +286,9 @@ func (l *leafRead) release() {
 	if l.values != nil {
 		l.values.Release()
 	}
+	if l.codes != nil {
+		l.codes.Release()
+	}
 	if l.nest != nil {
 		l.nest.Release()
 	}
@@ -310,7 +316,26 @@ func (q *readCall) assemble() (arrow.RecordBatch, error) {
 		arrays = append(arrays, array.MakeFromData(data))
 		data.Release()
 	}
-	return array.NewRecordBatch(q.plan.schema, arrays, int64(q.rows)), nil
+	return array.NewRecordBatch(SchemaOf(q.plan.schema, arrays), arrays, int64(q.rows)), nil
+}
+
+// SchemaOf is s with the types that cols have, where text came as codes.
+func SchemaOf(s *arrow.Schema, cols []arrow.Array) *arrow.Schema {
+	var fields []arrow.Field
+	for i, c := range cols {
+		if c.DataType().ID() != arrow.DICTIONARY || s.Field(i).Type.ID() == arrow.DICTIONARY {
+			continue
+		}
+		if fields == nil {
+			fields = s.Fields() // a copy
+		}
+		fields[i].Type = c.DataType()
+	}
+	if fields == nil {
+		return s
+	}
+	md := s.Metadata()
+	return arrow.NewSchema(fields, &md)
 }
 
 // Take returns the given rows in the given order; duplicates are kept. The caller releases the batch.
