@@ -183,6 +183,8 @@ type UpdateIndexOptions struct {
 	// Merge is how many of the index's newest segments become one with the new rows: 0 = 1, as the real engine does; -1 = none, the new rows become a segment
 	// of their own. With 2 and more segments are merged even where no row is new.
 	Merge int
+	// SegmentsOnly leaves rows that are not covered yet uncovered: segments are merged, the table is not read.
+	SegmentsOnly bool
 	IndexOptions
 }
 
@@ -237,6 +239,9 @@ func (u *indexUpdate) plan(ctx context.Context, name string) (*segmentJob, []sto
 	open := live.Clone() // covered by no segment
 	for _, info := range u.segments {
 		open.AndNot(info.Covers)
+	}
+	if u.opts.SegmentsOnly {
+		open.Clear()
 	}
 	merge := u.opts.Merge
 	switch merge {
