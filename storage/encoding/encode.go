@@ -174,6 +174,18 @@ func (c *ColumnEncoder) Append(ctx context.Context, arr arrow.Array, emit func(l
 	return nil
 }
 
+// KeptBytes is about what is kept between calls.
+func (c *ColumnEncoder) KeptBytes() int64 {
+	var n int64
+	for _, l := range c.leaves {
+		n += int64(cap(l.data)) + 4*int64(cap(l.ends)) + 2*int64(cap(l.rep)+cap(l.def))
+		for _, v := range l.itemValid {
+			n += int64(cap(v))
+		}
+	}
+	return n
+}
+
 // Flush emits what is left. The encoder may be used on.
 func (c *ColumnEncoder) Flush(emit func(leaf int, p *Page) error) error {
 	for i := range c.leaves {

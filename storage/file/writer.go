@@ -12,6 +12,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/invariants"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/storage/encoding"
 	"github.com/lakesql/lakesql/storage/object"
@@ -28,6 +30,7 @@ type WriterOptions struct {
 	Metadata  map[string][]byte // schema metadata beside that of the schema
 	PageBytes int               // about how many bytes of values a page holds; 0 = 8 MiB
 	Parallel  int               // columns encoded at one time; 0 = GOMAXPROCS
+	Budget    *mem.Budget       // pays for what the writer keeps; nil = nobody
 }
 
 func (o WriterOptions) withDefaults() WriterOptions {
@@ -60,6 +63,8 @@ type Writer struct {
 	metadata map[string][]byte
 	columns  []*writerColumn
 	leaves   []*filepb.ColumnMetadata // by physical column
+	memory   *mem.Reservation         // nil without a budget
+	check    *writeCheck              // invariant builds: what is compared at the end
 	rows     uint64
 	err      error
 }
@@ -92,6 +97,9 @@ func NewWriter(w object.Writer, s *schema.Schema, opts WriterOptions) (*Writer, 
 	out := &Writer{out: &container{w: w}, schema: s, opts: opts.withDefaults(), metadata: make(map[string][]byte)}
 	maps.Copy(out.metadata, s.Metadata)
 	maps.Copy(out.metadata, opts.Metadata)
+	if out.opts.Budget != nil {
+		out.memory = out.opts.Budget.Reserve()
+	}
 	enc := encoding.EncodeOptions{PageBytes: out.opts.PageBytes, V22: out.opts.Version == V22}
 	for _, f := range s.Fields {
 		for d := range f.All() {
@@ -110,6 +118,10 @@ func NewWriter(w object.Writer, s *schema.Schema, opts WriterOptions) (*Writer, 
 		for range c.Leaves() {
 			out.leaves = append(out.leaves, &filepb.ColumnMetadata{Encoding: columnEncoding()})
 		}
+	}
+	if invariants.Enabled && w != nil {
+		out.check = newWriteCheck(w, len(out.columns))
+		out.out.w = out.check
 	}
 	return out, nil
 }
@@ -166,14 +178,35 @@ func (w *Writer) write(ctx context.Context, batch arrow.RecordBatch) error {
 	if rows == 0 {
 		return nil
 	}
-	step := w.stepRows(arrays, rows)
+	step, stepBytes := w.stepRows(arrays, rows)
+	if err := w.charge(stepBytes); err != nil {
+		return err
+	}
 	for lo := 0; lo < rows; lo += step {
 		if err := w.writeSlice(ctx, arrays, lo, min(lo+step, rows)); err != nil {
 			return err
 		}
 	}
 	w.rows += uint64(rows)
-	return nil
+	if w.check != nil {
+		w.check.add(arrays, rows)
+	}
+	return w.charge(0)
+}
+
+// charge resizes the reservation to what the columns keep and what adding more bytes of values takes while pages are made: both once more.
+func (w *Writer) charge(more int64) error {
+	if w.memory == nil {
+		return nil
+	}
+	n := more
+	for _, c := range w.columns {
+		n += c.encoder.KeptBytes()
+	}
+	if more > 0 {
+		n *= 2
+	}
+	return w.memory.Resize(n)
 }
 
 func (w *Writer) match(batch arrow.RecordBatch) ([]arrow.Array, error) {
@@ -198,16 +231,16 @@ func (w *Writer) match(batch arrow.RecordBatch) ([]arrow.Array, error) {
 	return arrays, nil
 }
 
-// stepRows is how many rows of the batch are encoded before their pages are written.
-func (w *Writer) stepRows(arrays []arrow.Array, rows int) int {
+// stepRows is how many rows of the batch are encoded before their pages are written, and about how many bytes they take.
+func (w *Writer) stepRows(arrays []arrow.Array, rows int) (step int, bytes int64) {
 	var size int64
 	for _, a := range arrays {
 		size += encoding.SliceBytes(a, 0, rows)
 	}
 	if size <= sliceBytesMax {
-		return rows
+		return rows, size
 	}
-	return max(1, int(int64(rows)*sliceBytesMax/size))
+	return max(1, int(int64(rows)*sliceBytesMax/size)), sliceBytesMax
 }
 
 func (w *Writer) writeSlice(ctx context.Context, arrays []arrow.Array, lo, hi int) error {
@@ -267,6 +300,7 @@ func (w *Writer) Finish(ctx context.Context) (Written, error) {
 		return Written{}, fmt.Errorf("a write failed before: %w", w.err)
 	}
 	w.err = w.finish(ctx)
+	w.free()
 	if w.err != nil {
 		return Written{}, w.err
 	}
@@ -292,11 +326,23 @@ func (w *Writer) finish(ctx context.Context) error {
 	if err := w.out.writeTail(descriptor, w.leaves, w.opts.Version); err != nil {
 		return err
 	}
+	if w.check != nil {
+		if err := w.check.compare(ctx); err != nil {
+			panic(fmt.Sprintf("a written file does not read back: %v", err))
+		}
+	}
 	return w.out.w.Close()
+}
+
+func (w *Writer) free() {
+	if w.memory != nil {
+		w.memory.Free()
+	}
 }
 
 // Abort drops the file. After Finish it does nothing.
 func (w *Writer) Abort() error {
+	w.free()
 	if w.err == nil {
 		w.err = errs.New(errs.ErrInternal, "the file was given up")
 	}
