@@ -322,7 +322,12 @@ func (c *CandidateScan) Candidates(ctx context.Context, env *Env, among *rowset.
 	if err != nil {
 		return out, err
 	}
-	scan, err := table.Scan(ctx, ScanRequest{Columns: c.Columns, Among: among, RowAddr: true, BatchRows: env.BatchRows, Alloc: env.Alloc})
+	hits, open, learn := c.byZones(table, among)
+	if hits != nil && open.IsEmpty() {
+		out.True = hits
+		return out, nil
+	}
+	scan, err := table.Scan(ctx, ScanRequest{Columns: c.Columns, Among: open, RowAddr: true, BatchRows: env.BatchRows, Alloc: env.Alloc})
 	if err != nil {
 		return out, err
 	}
@@ -338,7 +343,7 @@ func (c *CandidateScan) Candidates(ctx context.Context, env *Env, among *rowset.
 	}()
 	g, gctx := spawn.WithContext(ctx, env.Workers)
 	for w := range parts {
-		parts[w].held = env.Budget.Reserve()
+		parts[w].held, parts[w].learn = env.Budget.Reserve(), learn
 		g.Go("candidate scan", func() error {
 			return readBatches(gctx, scan.Reader(), func(b arrow.RecordBatch) error { return c.collect(env, prog, b, &parts[w]) })
 		})
@@ -346,10 +351,16 @@ func (c *CandidateScan) Candidates(ctx context.Context, env *Env, among *rowset.
 	if err := g.Wait(); err != nil {
 		return out, err
 	}
-	isTrue, isNull := make([]*rowset.Set, len(parts)), make([]*rowset.Set, len(parts))
+	if learn {
+		if z, whole := joinZones(parts, table.Rows()); whole {
+			table.(ZoneKeeper).KeepZones(c.Columns[0], z) //nolint:forcetypeassert // byZones asked
+		}
+	}
+	isTrue, isNull := make([]*rowset.Set, len(parts), len(parts)+1), make([]*rowset.Set, len(parts))
 	for i := range parts {
 		isTrue[i], isNull[i] = parts[i].isTrue.Set(), parts[i].isNull.Set()
 	}
+	isTrue = append(isTrue, hits)
 	return index.Truth{True: rowset.Union(isTrue...), Null: rowset.Union(isNull...)}, nil
 }
 
@@ -358,6 +369,13 @@ type truthBuilder struct {
 	isTrue, isNull rowset.Builder
 	held           *mem.Reservation
 	keys           []uint64 // of one batch
+	learn          bool     // fill zones
+	zones          zoneBuilder
+}
+
+// pay resizes the reservation to what t holds.
+func (t *truthBuilder) pay() error {
+	return t.held.Resize(t.isTrue.SizeBytes() + t.isNull.SizeBytes() + int64(cap(t.keys))*8 + t.zones.sizeBytes())
 }
 
 // addTrue takes the rows whose bit is set and valid (nil = all are).
@@ -409,9 +427,12 @@ func (c *CandidateScan) collect(env *Env, prog *expr.Program, b arrow.RecordBatc
 	if !ok {
 		return errs.New(errs.ErrInternal, "scan of %s gave no row addresses", c.Table)
 	}
+	if t.learn {
+		t.zones.add(b.Column(0), addrs.Uint64Values())
+	}
 	if v.DataType().ID() == arrow.NULL { // a constant NULL among conditions that indices answer
 		t.isNull.Add(addrs.Uint64Values())
-		return t.held.Resize(t.isTrue.SizeBytes() + t.isNull.SizeBytes())
+		return t.pay()
 	}
 	answer, ok := v.(*array.Boolean)
 	if !ok {
@@ -424,7 +445,7 @@ func (c *CandidateScan) collect(env *Env, prog *expr.Program, b arrow.RecordBatc
 	if valid != nil {
 		t.addNull(addrs.Uint64Values(), valid, validAt)
 	}
-	return t.held.Resize(t.isTrue.SizeBytes() + t.isNull.SizeBytes() + int64(cap(t.keys))*8)
+	return t.pay()
 }
 
 // KeyMask answers "column IN (keys of a sub-plan)": a join that only filters, turned into a set of candidates. A NULL column is NULL; NULL

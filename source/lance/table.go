@@ -19,9 +19,13 @@ type Table struct {
 	snap    *storage.Snapshot
 	schema  *arrow.Schema
 	groups  []indexGroup
+	zones   uint64 // the number in the index cache under which zones of columns are kept
 }
 
-var _ exec.VectorTable = (*Table)(nil)
+var (
+	_ exec.VectorTable = (*Table)(nil)
+	_ exec.ZoneKeeper  = (*Table)(nil)
+)
 
 func newTable(c *Catalog, name string, snap *storage.Snapshot) *Table {
 	t := &Table{catalog: c, ref: exec.TableRef{Source: c.name, Table: name, Version: snap.Version()}, snap: snap, schema: snap.ArrowSchema()}
@@ -29,6 +33,7 @@ func newTable(c *Catalog, name string, snap *storage.Snapshot) *Table {
 		t.ref.Branch = fmt.Sprintf("staged-%d", c.staged.Add(1))
 	}
 	t.groups = groupIndices(snap)
+	t.zones = c.opts.IndexCache.Register()
 	return t
 }
 
@@ -88,6 +93,26 @@ func (t *Table) Take(ctx context.Context, addrs []rowset.RowAddr, columns []stri
 // LiveRows implements exec.Addressable.
 func (t *Table) LiveRows(ctx context.Context, fragments []uint32) (*rowset.Set, error) {
 	return t.snap.LiveRows(ctx, fragments)
+}
+
+// Zones implements exec.ZoneKeeper.
+func (t *Table) Zones(column string) (*exec.Zones, bool) {
+	f, ok := t.snap.Schema().Lookup(column)
+	if !ok {
+		return nil, false
+	}
+	z, ok := t.catalog.opts.IndexCache.Get(t.zones, uint64(f.ID))
+	if !ok {
+		return nil, false
+	}
+	return z.(*exec.Zones), true
+}
+
+// KeepZones implements exec.ZoneKeeper.
+func (t *Table) KeepZones(column string, z *exec.Zones) {
+	if f, ok := t.snap.Schema().Lookup(column); ok {
+		t.catalog.opts.IndexCache.Put(t.zones, uint64(f.ID), z, z.SizeBytes())
+	}
 }
 
 // FragmentIDs implements exec.Addressable.
