@@ -3,6 +3,7 @@
 Rows travel as Arrow IPC stream files whose paths are in the request. Every answer has "ok" or "error".
 """
 
+import datetime
 import json
 import sys
 import uuid
@@ -146,6 +147,48 @@ def do_drop_index(r):
     ds = open_dataset(r)
     ds.drop_index(r["name"])
     return {"version": ds.version}
+
+
+def do_restore(r):
+    lance.dataset(r["path"], version=r["version"]).restore()
+    return {}
+
+
+def do_tags(r):
+    return {name: {"version": tag["version"], "branch": tag.get("branch")} for name, tag in open_dataset(r).tags.list().items()}
+
+
+def do_tag(r):
+    open_dataset(r).tags.create(r["name"], r["version"])
+    return {}
+
+
+def do_branch(r):
+    open_dataset(r).create_branch(r["name"], r["version"])
+    return {}
+
+
+def on_branch(r):
+    return lance.dataset(r["path"]).checkout_version((r["branch"], None))
+
+
+def do_branch_scan(r):
+    return write_rows(on_branch(r).scanner(filter=r.get("filter"), columns=r.get("columns"), scan_in_order=True).to_table(), r["out"])
+
+
+def do_branch_append(r):
+    return {"version": lance.write_dataset(read_rows(r["in"]), on_branch(r), mode="append").version}
+
+
+def do_branch_delete(r):
+    ds = on_branch(r)
+    ds.delete(r["filter"])
+    return {"version": ds.version}
+
+
+def do_cleanup(r):
+    stats = open_dataset(r).cleanup_old_versions(older_than=datetime.timedelta(seconds=0), error_if_tagged_old_versions=False)
+    return {"versions": stats.old_versions}
 
 
 # A dataset object held across requests, to commit from an old version.
