@@ -88,9 +88,10 @@ func parseCatalogs(kind string, flags []string) ([]catalogConfig, error) {
 	var out []catalogConfig
 	for _, f := range flags {
 		name, uri, ok := strings.Cut(f, "=")
-		if !ok {
+		if !ok || strings.Contains(name, "://") { // the parameters of a URL have = too
 			uri = f
-			name = strings.TrimSuffix(filepath.Base(strings.TrimRight(uri, "/")), ".lance")
+			path, _, _ := strings.Cut(uri, "?")
+			name = strings.TrimSuffix(filepath.Base(strings.TrimRight(path, "/")), ".lance")
 		}
 		if name == "" || uri == "" || name == "." || name == "/" {
 			return nil, errs.New(errs.ErrInvalid, "--%s %s: write NAME=FOLDER, as in --%s prod=/data/lake", kind, f, map[string]string{"lance": "lake"}[kind]+strings.TrimPrefix(kind, "lance"))

@@ -8,8 +8,11 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 
+	"github.com/google/uuid"
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 
@@ -24,6 +27,8 @@ type Options struct {
 	Parallelism  int   // requests in flight per store; 0 = 32
 	CacheBytes   int64 // of cached blocks; 0 = 256 MiB; -1 = none
 	IsUnordered  bool  // the store does not list by name
+	// RequestWait is how long one request may take, repetitions of the client included; 0 = 1 minute; negative = for ever.
+	RequestWait time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -38,6 +43,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.CacheBytes == 0 {
 		o.CacheBytes = 256 << 20
+	}
+	if o.RequestWait == 0 {
+		o.RequestWait = time.Minute
 	}
 	return o
 }
@@ -55,7 +63,19 @@ type Blob struct {
 	inFlight chan struct{}
 	cache    *blockCache
 	fetched  func(object.Range) // told of each request, in tests
+
+	mu          sync.Mutex
+	conditional conditional
 }
+
+// conditional is what is known of a store's conditional writes.
+type conditional int
+
+const (
+	untried conditional = iota
+	kept                // a second write of a name was refused
+	ignored             // it was not, or the store says that it has none
+)
 
 var (
 	_ object.Store       = (*Blob)(nil)
@@ -101,7 +121,36 @@ func kindOf(err error, op, p string) error {
 	case gcerrors.DeadlineExceeded:
 		return errors.Join(context.DeadlineExceeded, err)
 	}
+	var coded interface{ ErrorCode() string } // of S3 and what speaks its protocol, where the driver has no kind for it
+	if kind == errs.ErrIO && errors.As(err, &coded) {
+		switch coded.ErrorCode() {
+		case "NotImplemented":
+			kind = errs.ErrUnsupported
+		case "SignatureDoesNotMatch", "InvalidAccessKeyId", "ExpiredToken", "AccountProblem", "Forbidden":
+			kind = errs.ErrPermission
+		case "NoSuchBucket":
+			kind = errs.ErrNotFound
+		case "ConditionalRequestConflict": // two conditional writes at one time
+			kind = errs.ErrExists
+		}
+	}
 	return errs.New(kind, "%s %q: %w", op, p, err)
+}
+
+// limited gives one request its time; done turns the error of a request that did not end in it into an ErrIO.
+func (b *Blob) limited(ctx context.Context, op, p string) (limit context.Context, done func(error) error) {
+	if b.opts.RequestWait < 0 {
+		return ctx, func(err error) error { return err }
+	}
+	limit, cancel := context.WithTimeout(ctx, b.opts.RequestWait)
+	return limit, func(err error) error {
+		late := errors.Is(limit.Err(), context.DeadlineExceeded) && ctx.Err() == nil
+		cancel()
+		if err != nil && late {
+			return errs.New(errs.ErrIO, "%s %q: %s did not answer within %s", op, p, b.url, b.opts.RequestWait)
+		}
+		return err
+	}
 }
 
 func checkFile(p string) error {
@@ -116,9 +165,10 @@ func (b *Blob) Open(ctx context.Context, p string) (object.File, error) {
 	if err := errors.Join(ctx.Err(), checkFile(p)); err != nil {
 		return nil, err
 	}
-	attrs, err := b.bucket.Attributes(ctx, p)
-	if err != nil {
-		return nil, kindOf(err, "open", p)
+	limit, done := b.limited(ctx, "open", p)
+	attrs, err := b.bucket.Attributes(limit, p)
+	if err = done(kindOf(err, "open", p)); err != nil {
+		return nil, err
 	}
 	return &blobFile{of: b, path: p, size: attrs.Size}, nil
 }
@@ -137,17 +187,19 @@ func (b *Blob) Stat(ctx context.Context, p string) (object.Entry, error) {
 		return object.Entry{}, err
 	}
 	if p != "" {
-		attrs, err := b.bucket.Attributes(ctx, p)
-		if err == nil {
+		limit, done := b.limited(ctx, "stat", p)
+		attrs, err := b.bucket.Attributes(limit, p)
+		if err = done(kindOf(err, "stat", p)); err == nil {
 			return object.Entry{Name: path.Base(p), SizeBytes: attrs.Size, ModTime: attrs.ModTime}, nil
 		}
-		if err = kindOf(err, "stat", p); !errors.Is(err, errs.ErrNotFound) {
+		if !errors.Is(err, errs.ErrNotFound) {
 			return object.Entry{}, err
 		}
 	}
-	below, _, err := b.bucket.ListPage(ctx, blob.FirstPageToken, 1, &blob.ListOptions{Prefix: folder(p)})
-	if err != nil {
-		return object.Entry{}, kindOf(err, "stat", p)
+	limit, done := b.limited(ctx, "stat", p)
+	below, _, err := b.bucket.ListPage(limit, blob.FirstPageToken, 1, &blob.ListOptions{Prefix: folder(p)})
+	if err = done(kindOf(err, "stat", p)); err != nil {
+		return object.Entry{}, err
 	}
 	if len(below) == 0 {
 		return object.Entry{}, errs.New(errs.ErrNotFound, "stat %q: not found", p)
@@ -201,9 +253,10 @@ func (b *Blob) ListPage(ctx context.Context, dir string, limit int) ([]object.En
 }
 
 func (b *Blob) page(ctx context.Context, dir string, token []byte, limit int) ([]object.Entry, []byte, error) {
-	objects, next, err := b.bucket.ListPage(ctx, token, limit, &blob.ListOptions{Prefix: folder(dir), Delimiter: "/"})
-	if err != nil {
-		return nil, nil, kindOf(err, "list", dir)
+	timed, done := b.limited(ctx, "list", dir)
+	objects, next, err := b.bucket.ListPage(timed, token, limit, &blob.ListOptions{Prefix: folder(dir), Delimiter: "/"})
+	if err = done(kindOf(err, "list", dir)); err != nil {
+		return nil, nil, err
 	}
 	out := make([]object.Entry, 0, len(objects))
 	for _, o := range objects {
@@ -219,16 +272,55 @@ func (b *Blob) page(ctx context.Context, dir string, token []byte, limit int) ([
 // contentType keeps drivers from guessing.
 const contentType = "application/octet-stream"
 
-// Put implements object.Store. ifAbsent is a conditional write of the store.
+// Put implements object.Store. ifAbsent is a conditional write of the store, which is put to the test before the first one: a store that
+// takes no notice of the condition would overwrite. Such a store gives ErrUnsupported.
 func (b *Blob) Put(ctx context.Context, p string, content []byte, ifAbsent bool) error {
 	if err := checkFile(p); err != nil {
 		return err
 	}
-	err := b.bucket.Upload(ctx, p, bytes.NewReader(content), &blob.WriterOptions{ContentType: contentType, IfNotExist: ifAbsent})
-	if err = kindOf(err, "create", p); err == nil {
+	if ifAbsent {
+		if err := b.tryConditions(ctx); err != nil {
+			return err
+		}
+	}
+	return b.put(ctx, p, content, ifAbsent)
+}
+
+func (b *Blob) put(ctx context.Context, p string, content []byte, ifAbsent bool) error {
+	limit, done := b.limited(ctx, "create", p)
+	err := b.bucket.Upload(limit, p, bytes.NewReader(content), &blob.WriterOptions{ContentType: contentType, IfNotExist: ifAbsent})
+	if err = done(kindOf(err, "create", p)); err == nil {
 		b.cache.drop(p)
 	}
 	return err
+}
+
+// tryConditions writes one name twice, once for each store.
+func (b *Blob) tryConditions(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.conditional == untried {
+		probe := object.TempPrefix + "probe_" + uuid.NewString()
+		first := b.put(ctx, probe, []byte("first"), true)
+		second := error(nil)
+		if first == nil {
+			second = b.put(ctx, probe, []byte("second"), true)
+		}
+		// What cannot be removed is a temporary name, which nobody lists.
+		removed := b.Delete(ctx, probe)
+		switch {
+		case errors.Is(first, errs.ErrUnsupported), errors.Is(second, errs.ErrUnsupported), first == nil && second == nil:
+			b.conditional = ignored
+		case errors.Is(second, errs.ErrExists):
+			b.conditional = kept
+		default:
+			return errors.Join(first, second, removed)
+		}
+	}
+	if b.conditional == ignored {
+		return errs.New(errs.ErrUnsupported, "%s does not keep conditional writes (If-None-Match), without which two writers could overwrite each other: write to another store", b.url)
+	}
+	return nil
 }
 
 // Create implements object.Store: the file is uploaded in parts and appears when Close completes it.
@@ -250,7 +342,8 @@ func (b *Blob) Delete(ctx context.Context, p string) error {
 	if err := checkFile(p); err != nil {
 		return err
 	}
-	err := kindOf(b.bucket.Delete(ctx, p), "delete", p)
+	limit, done := b.limited(ctx, "delete", p)
+	err := done(kindOf(b.bucket.Delete(limit, p), "delete", p))
 	if errors.Is(err, errs.ErrNotFound) {
 		return nil
 	}
@@ -326,6 +419,11 @@ func (b *Blob) fetch(ctx context.Context, p string, r object.Range, dst []byte) 
 	if b.fetched != nil {
 		b.fetched(r)
 	}
+	limit, done := b.limited(ctx, "read", p)
+	return done(b.fetchNow(limit, p, r, dst))
+}
+
+func (b *Blob) fetchNow(ctx context.Context, p string, r object.Range, dst []byte) error {
 	rd, err := b.bucket.NewRangeReader(ctx, p, r.Offset, r.Size, nil)
 	if err != nil {
 		return kindOf(err, "read", p)
