@@ -223,11 +223,3 @@ func (c *change) database(s *ast.DBDDL) error {
 	}
 	return errs.New(errs.ErrUnsupported, "%s DATABASE", strings.ToUpper(s.Action))
 }
-
-// call runs a procedure of the namespace lakesql.
-func (c *change) call(s *ast.Call) error {
-	return errs.New(errs.ErrUnsupported, "procedure %s", s.ProcName.Name.String())
-}
-
-// load runs LOAD DATA.
-func (c *change) load(*ast.Load) error { return errs.New(errs.ErrUnsupported, "LOAD DATA") }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	ast "github.com/dolthub/vitess/go/vt/sqlparser"
+	"github.com/sirupsen/logrus"
 
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/planner/dialect"
@@ -37,8 +38,13 @@ func (e *Engine) NewSession(opts SessionOptions) *Session {
 // Base returns go-mysql-server's session.
 func (s *Session) Base() *sql.BaseSession { return s.base.BaseSession }
 
-// Close forgets what go-mysql-server keeps of the session.
-func (s *Session) Close() { s.engine.sqle.CloseSession(s.base.ID()) }
+// Close rolls back what the session has not committed and forgets what go-mysql-server keeps of it.
+func (s *Session) Close() {
+	if err := s.base.Abandon(context.Background()); err != nil {
+		logrus.Errorf("roll back the transaction of a session that ended: %v", err)
+	}
+	s.engine.sqle.CloseSession(s.base.ID())
+}
 
 // Query runs one statement. args replace its parameters (?) in order: nil, bool, integers, floats, string, []byte, time.Time. The
 // caller closes the Result.

@@ -328,3 +328,22 @@ func TestAlterTable(t *testing.T) {
 	expect(t, s, "OPTIMIZE TABLE v", "lake.v\toptimize\tnote\t4 fragments became 1, 7 rows were rewritten\nlake.v\toptimize\tstatus\tOK")
 	expect(t, s, "SELECT id FROM v WHERE double_n = 60", "3")
 }
+
+func TestProcedures(t *testing.T) {
+	_, s := store(t)
+	do(t, s, "CALL lakesql.create_tag('t', 'first')", "DELETE FROM t WHERE id > 1", "CALL lakesql.create_tag('lake.t', 'none', 1)", "CREATE INDEX i ON t (id)", "INSERT INTO t (id) VALUES (9)")
+	expect(t, s, "SELECT count(*) FROM t AS OF 'first'", "4")
+	expect(t, s, "SELECT count(*) FROM t AS OF 'none'", "0")
+	expect(t, s, "CALL lakesql.optimize_indices('t')", "i\tBTREE\textended over 1 fragments, 1 segments replaced")
+	expect(t, s, "CALL lakesql.compact('t')", "2\t1\t2")
+	refused(t, s, 1050, "CALL lakesql.create_tag('t', 'first')")
+	if lines, _ := run(t, s, "CALL lakesql.cleanup('t', 0, 1)"); len(lines) != 1 || !strings.HasPrefix(lines[0], "5\t2\t1\t1\t") {
+		t.Errorf("clean-up: %q", lines)
+	}
+	do(t, s, "CALL lakesql.restore('t', 'first')", "CALL lakesql.delete_tag('t', 'none')", "CALL lakesql.update_tag('t', 'first', '1')", "CALL lakesql.create_branch('t', 'side')", "CALL lakesql.delete_branch('t', 'side')")
+	expect(t, s, "SELECT count(*) FROM t", "4")
+	refused(t, s, 1305, "CALL lakesql.nope('t')")
+	refused(t, s, 1210, "CALL lakesql.restore('t')")
+	refused(t, s, 1146, "CALL lakesql.restore('u', 1)")
+	refused(t, s, 1210, "CALL lakesql.cleanup('t', 'soon')")
+}

@@ -134,7 +134,7 @@ func (s *Server) filter(c net.Conn) net.Conn {
 			if err != nil {
 				return "", err
 			}
-			if r.Own != nil {
+			if r.Own != nil || r.Table.HasOwnSyntax() {
 				return "", errs.New(errs.ErrUnsupported, "this statement cannot be prepared")
 			}
 			return r.Text, parses(r.Text)

@@ -15,6 +15,11 @@ type Table struct {
 	Select  string            // the query behind the columns, which the parser takes only where there are none; "" = none
 }
 
+// HasOwnSyntax says that the text for the parser lacks something that the statement says.
+func (t *Table) HasOwnSyntax() bool {
+	return t != nil && (len(t.Columns) > 0 || len(t.Indexes) > 0 || t.Options != nil || t.Select != "")
+}
+
 // Column is a column of a type of our own.
 type Column struct {
 	Name string

@@ -316,6 +316,26 @@ func Each(ctx context.Context, env *exec.Env, table exec.Table, column string, u
 	}
 }
 
+// Texts runs a plan of one row and returns its values as text, "" for NULL.
+func Texts(ctx context.Context, env *exec.Env, p exec.Plan) ([]string, error) {
+	var out []string
+	err := drain(ctx, env, p, func(batch arrow.RecordBatch) error {
+		for _, col := range batch.Columns() {
+			read, err := readerOf(col)
+			if err != nil {
+				return err
+			}
+			text := ""
+			if c := read(0); c.kind != kindNull {
+				text = strings.Clone(c.text())
+			}
+			out = append(out, text)
+		}
+		return nil
+	})
+	return out, err
+}
+
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
 // quoteKey prints the values of a key as MySQL does in messages: joined by dashes.

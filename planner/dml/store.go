@@ -107,10 +107,10 @@ func storeOf(b array.Builder, f arrow.Field, loc *time.Location) (put, error) { 
 	case *array.StringViewBuilder:
 		return text(b.Append, lim), nil
 	case *array.BinaryBuilder: // of LARGE_BINARY too
-		return bytes(b.Append, lim), nil
+		return binaryPut(b.Append, lim), nil
 	case *array.FixedSizeBinaryBuilder:
 		n := f.Type.(*arrow.FixedSizeBinaryType).ByteWidth
-		return bytes(b.Append, coltype.Limits{Bytes: n, Pad: n}), nil
+		return binaryPut(b.Append, coltype.Limits{Bytes: n, Pad: n}), nil
 	}
 	if p, ok := temporal(b, f, loc, lim.Digits); ok {
 		return p, nil
@@ -160,7 +160,7 @@ func firstRunes(s string, n int) string {
 	return s
 }
 
-func bytes(add func([]byte), lim coltype.Limits) put {
+func binaryPut(add func([]byte), lim coltype.Limits) put {
 	return func(c cell) *problem {
 		v := []byte(c.text())
 		var p *problem

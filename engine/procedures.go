@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	ast "github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/planner/dialect"
+	"github.com/lakesql/lakesql/planner/dml"
+	"github.com/lakesql/lakesql/planner/gms/translate"
+	"github.com/lakesql/lakesql/source/lance"
+	"github.com/lakesql/lakesql/storage"
+	"github.com/lakesql/lakesql/write"
+)
+
+// procedure is one of CALL lakesql.NAME(table, ...). Each asks for ALTER on its table.
+type procedure struct {
+	usage    string
+	min, max int // arguments
+	run      func(p *procedureCall) error
+}
+
+// procedures lists them by name, in lower case.
+func procedures() map[string]procedure {
+	return map[string]procedure{
+		"create_tag":       {"create_tag(table, tag [, version])", 2, 3, (*procedureCall).createTag},
+		"update_tag":       {"update_tag(table, tag, version)", 3, 3, (*procedureCall).updateTag},
+		"delete_tag":       {"delete_tag(table, tag)", 2, 2, (*procedureCall).deleteTag},
+		"create_branch":    {"create_branch(table, branch [, version])", 2, 3, (*procedureCall).createBranch},
+		"delete_branch":    {"delete_branch(table, branch)", 2, 2, (*procedureCall).deleteBranch},
+		"restore":          {"restore(table, version)", 2, 2, (*procedureCall).restore},
+		"cleanup":          {"cleanup(table [, older_than [, keep_latest]])", 1, 3, (*procedureCall).cleanup},
+		"compact":          {"compact(table [, target_rows])", 1, 2, (*procedureCall).compact},
+		"optimize_indices": {"optimize_indices(table [, merge])", 1, 2, (*procedureCall).optimizeIndices},
+	}
+}
+
+// procedureCall is a running procedure.
+type procedureCall struct {
+	*change
+	table *lance.Table
+	args  []string // behind the table
+}
+
+// call runs a procedure of the namespace lakesql.
+func (c *change) call(s *ast.Call) error {
+	name := s.ProcName.Name.Lowered()
+	p, ok := procedures()[name]
+	if !ok {
+		return sql.ErrStoredProcedureDoesNotExist.New("lakesql." + name)
+	}
+	if len(s.Params) < p.min || len(s.Params) > p.max {
+		return errs.New(errs.ErrInvalid, "CALL lakesql.%s: %d arguments were given", p.usage, len(s.Params))
+	}
+	args, err := c.arguments(s.Params)
+	if err != nil {
+		return fmt.Errorf("CALL lakesql.%s: %w", p.usage, err)
+	}
+	table := dialect.TableName{Name: args[0]}
+	if database, name, ok := strings.Cut(args[0], "."); ok {
+		table = dialect.TableName{Database: strings.Trim(database, "`"), Name: strings.Trim(name, "`")}
+	}
+	if err := c.beginIndex(table, ast.AuthType_ALTER); err != nil {
+		return err
+	}
+	_, lake, err := c.own(table)
+	if err != nil {
+		return err
+	}
+	if err := p.run(&procedureCall{change: c, table: lake, args: args[1:]}); err != nil {
+		return fmt.Errorf("CALL lakesql.%s: %w", name, err)
+	}
+	return nil
+}
+
+// arguments evaluates the arguments to text.
+func (c *change) arguments(params []ast.Expr) ([]string, error) {
+	query := &ast.Select{}
+	for i, p := range params {
+		query.SelectExprs = append(query.SelectExprs, &ast.AliasedExpr{Expr: p, As: ast.NewColIdent(fmt.Sprintf("argument_%d", i+1))})
+	}
+	node, err := c.bound(c.ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := translate.Query(c.ctx, c.res.request, node, nil)
+	if err != nil {
+		return nil, err
+	}
+	return dml.Texts(c.ctx, c.res.request.Env, plan.Plan)
+}
+
+func (p *procedureCall) dataset() *storage.Table { return p.table.Snapshot().Table() }
+
+// ref reads a version: a number, a tag, or "" for the newest.
+func ref(text string) storage.Ref {
+	if text == "" {
+		return storage.Ref{}
+	}
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return storage.Ref{Version: n}
+	}
+	return storage.Ref{Tag: text}
+}
+
+func (p *procedureCall) arg(i int) string {
+	if i < len(p.args) {
+		return p.args[i]
+	}
+	return ""
+}
+
+// number reads an optional argument.
+func (p *procedureCall) number(i int, name string) (int64, error) {
+	if p.arg(i) == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(p.arg(i), 10, 64)
+	if err != nil || n < 0 {
+		return 0, errs.New(errs.ErrInvalid, "%s = '%s': a number that is not negative", name, p.arg(i))
+	}
+	return n, nil
+}
+
+func (p *procedureCall) createTag() error {
+	at := ref(p.arg(1))
+	if at == (storage.Ref{}) {
+		at.Version = p.table.Snapshot().Version()
+	}
+	return write.CreateTag(p.ctx, p.dataset(), p.args[0], at, write.RefOptions{})
+}
+
+func (p *procedureCall) updateTag() error {
+	return write.UpdateTag(p.ctx, p.dataset(), p.args[0], ref(p.args[1]), write.RefOptions{})
+}
+
+func (p *procedureCall) deleteTag() error { return write.DeleteTag(p.ctx, p.dataset(), p.args[0]) }
+
+func (p *procedureCall) createBranch() error {
+	at := ref(p.arg(1))
+	if at == (storage.Ref{}) {
+		at.Version = p.table.Snapshot().Version()
+	}
+	return write.CreateBranch(p.ctx, p.dataset(), p.args[0], at, write.RefOptions{})
+}
+
+func (p *procedureCall) deleteBranch() error {
+	return write.DeleteBranch(p.ctx, p.dataset(), p.args[0])
+}
+
+func (p *procedureCall) restore() error {
+	_, err := write.Restore(p.ctx, p.dataset(), ref(p.args[0]), write.CommitOptions{})
+	return err
+}
+
+// cleanup takes an age, as 36h, 7d or a number of seconds, and how many of the newest versions stay whatever their age.
+func (p *procedureCall) cleanup() error {
+	opts := write.CleanupOptions{}
+	if text := p.arg(0); text != "" {
+		age, err := parseAge(text)
+		if err != nil {
+			return err
+		}
+		opts.OlderThan = age
+		if age == 0 {
+			opts.OlderThan = -1
+		}
+	}
+	keep, err := p.number(1, "keep_latest")
+	if err != nil {
+		return err
+	}
+	opts.KeepLatest = int(keep)
+	done, err := write.Cleanup(p.ctx, p.dataset(), opts)
+	if err != nil {
+		return err
+	}
+	return p.report(textColumns("versions_removed", "versions_protected", "data_files", "deletion_files", "index_files", "bytes"),
+		fmt.Sprint(len(done.Versions)), fmt.Sprint(len(done.Protected)), fmt.Sprint(done.DataFiles), fmt.Sprint(done.DeletionFiles), fmt.Sprint(done.IndexFiles), fmt.Sprint(done.Bytes))
+}
+
+func parseAge(text string) (time.Duration, error) {
+	bad := errs.New(errs.ErrInvalid, "older_than = '%s': write an age such as 7d, 36h or a number of seconds", text)
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		text = fmt.Sprintf("%ds", n)
+	} else if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseInt(days, 10, 64)
+		if err != nil {
+			return 0, bad
+		}
+		text = fmt.Sprintf("%dh", n*24)
+	}
+	age, err := time.ParseDuration(text)
+	if err != nil || age < 0 {
+		return 0, bad
+	}
+	return age, nil
+}
+
+func (p *procedureCall) report(schema sql.Schema, values ...any) error {
+	p.res.schema = schema
+	p.res.iter = sql.RowsToRowIter(sql.NewRow(values...))
+	return p.res.open()
+}
+
+func (p *procedureCall) compact() error {
+	target, err := p.number(0, "target_rows")
+	if err != nil {
+		return err
+	}
+	budget := p.res.request.Env.Budget
+	if target == 0 {
+		target = rowOptions(p.table.Schema()).FragmentRows
+	}
+	done, err := write.Compact(p.ctx, p.dataset(), write.CompactOptions{
+		TargetRows: target, Remapper: write.IndexRemapper{Options: write.IndexOptions{Budget: budget}}, Alloc: p.res.request.Env.Alloc, Budget: budget,
+	})
+	if err != nil {
+		return err
+	}
+	return p.report(textColumns("fragments_removed", "fragments_added", "rows_rewritten"),
+		fmt.Sprint(done.FragmentsRemoved), fmt.Sprint(done.FragmentsAdded), fmt.Sprint(done.Rows))
+}
+
+func (p *procedureCall) optimizeIndices() error {
+	merge, err := p.number(0, "merge")
+	if err != nil {
+		return err
+	}
+	var rows []sql.Row
+	for _, info := range p.table.Indexes() {
+		changed, err := write.UpdateIndex(p.ctx, p.dataset(), info.Name, write.UpdateIndexOptions{Merge: int(merge), IndexOptions: write.IndexOptions{Budget: p.res.request.Env.Budget}})
+		state := "covers all rows already"
+		switch {
+		case isUnsupported(err):
+			state = "of a kind that is not built here: stays as it is"
+		case err != nil:
+			return err
+		case changed.UUID != "":
+			state = fmt.Sprintf("extended over %d fragments, %d segments replaced", len(changed.Read), len(changed.Replaced))
+		}
+		rows = append(rows, sql.NewRow(info.Name, string(info.Kind), state))
+	}
+	p.res.schema = textColumns("index_name", "kind", "state")
+	p.res.iter = sql.RowsToRowIter(rows...)
+	return p.res.open()
+}
