@@ -239,7 +239,7 @@ func (c *compiler) finishCall(e *Call, im impl, nodes []node) (node, error) {
 	if im.vt != nil {
 		t = im.vt
 	}
-	return &callNode{name: e.Func, source: e, args: nodes, t: t, im: im}, nil
+	return c.exactNanos(&callNode{name: e.Func, source: e, args: nodes, t: t, im: im}), nil
 }
 
 // fixed resolves to one signature whatever the argument types are.
