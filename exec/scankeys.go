@@ -21,6 +21,7 @@ type keySet struct {
 	column int // of the scan's output
 	keys   arrow.Array
 	table  grouper
+	bits   *keyBits // instead of table, for integers that lie close enough together
 }
 
 // keySets is what the joins above found, ready to look up; the workers of a scan share it.
@@ -38,10 +39,17 @@ func newKeySets(env *Env, p *Scan) (*keySets, error) {
 	}
 	k := &keySets{res: env.Budget.Reserve()}
 	for _, f := range filters {
-		t, err := newDenseGrouper(k.res, f.Keys)
-		if err == nil && t == nil {
-			t, err = newGrouper(env.Alloc, k.res, []arrow.DataType{f.Keys.DataType()}, false)
+		bits, err := newKeyBits(k.res, f.Keys)
+		if err != nil {
+			k.res.Free()
+			return nil, err
 		}
+		if bits != nil {
+			k.sets = append(k.sets, keySet{column: f.Column, keys: f.Keys, bits: bits})
+			env.Stats.Node(p).Add("keys", int64(f.Keys.Len()))
+			continue
+		}
+		t, err := newGrouper(env.Alloc, k.res, []arrow.DataType{f.Keys.DataType()}, false)
 		if err == nil {
 			err = t.assign([]arrow.Array{f.Keys}, f.Keys.Len(), make([]uint32, f.Keys.Len()))
 		}
@@ -73,17 +81,9 @@ func newKeyProbe(env *Env, sets *keySets) *keyProbe {
 func (k *keyProbe) keep(b arrow.RecordBatch) (arrow.RecordBatch, error) {
 	for i, s := range k.sets.sets {
 		n := int(b.NumRows())
-		k.ids = resized(k.ids, n)
-		c := b.Column(k.at[i])
-		if err := s.table.find(&k.scratch[i], []arrow.Array{c}, n, k.ids); err != nil {
+		if err := k.find(i, s, b.Column(k.at[i]), n); err != nil {
 			b.Release()
 			return nil, err
-		}
-		k.idx = k.idx[:0]
-		for r, id := range k.ids {
-			if id != noGroup {
-				k.idx = append(k.idx, int32(r))
-			}
 		}
 		if len(k.idx) == n {
 			continue
@@ -100,6 +100,26 @@ func (k *keyProbe) keep(b arrow.RecordBatch) (arrow.RecordBatch, error) {
 		b = kept
 	}
 	return b, nil
+}
+
+// find sets k.idx to the rows of c that have a key of set number i.
+func (k *keyProbe) find(i int, s keySet, c arrow.Array, n int) error {
+	k.idx = k.idx[:0]
+	if s.bits != nil {
+		valid, offset := validity(c)
+		k.idx = s.bits.rows(wordsOf(c, n, &k.scratch[i].words), valid, offset, k.idx)
+		return nil
+	}
+	k.ids = resized(k.ids, n)
+	if err := s.table.find(&k.scratch[i], []arrow.Array{c}, n, k.ids); err != nil {
+		return err
+	}
+	for r, id := range k.ids {
+		if id != noGroup {
+			k.idx = append(k.idx, int32(r))
+		}
+	}
+	return nil
 }
 
 const (
