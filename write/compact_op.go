@@ -73,15 +73,21 @@ func (t Target) removeSegment(ctx context.Context, m *tablepb.IndexMetadata) err
 
 func (o *rewriteOp) apply(_ *version, n *next) error {
 	m := n.manifest
+	now := make(map[uint64]*tablepb.DataFragment, len(m.GetFragments()))
+	for _, f := range m.GetFragments() {
+		now[f.GetId()] = f
+	}
+	retired := make(map[uint64]bool)
 	for _, g := range o.groups {
 		for _, f := range g.old {
-			at := slices.IndexFunc(m.GetFragments(), func(now *tablepb.DataFragment) bool { return now.GetId() == uint64(f.ID()) })
-			if at < 0 || !isSubset(m.GetFragments()[at].GetFiles(), f.Proto().GetFiles()) || !proto.Equal(m.GetFragments()[at].GetDeletionFile(), f.Proto().GetDeletionFile()) {
+			is, was := now[uint64(f.ID())], f.Proto()
+			if is == nil || !isSubset(is.GetFiles(), was.GetFiles()) || !proto.Equal(is.GetDeletionFile(), was.GetDeletionFile()) {
 				return errs.New(errs.ErrConflict, "fragment %d was changed by another writer while it was rewritten; run the statement again", f.ID())
 			}
-			m.Fragments = slices.Delete(m.GetFragments(), at, at+1)
+			retired[uint64(f.ID())] = true
 		}
 	}
+	m.Fragments = slices.DeleteFunc(m.GetFragments(), func(f *tablepb.DataFragment) bool { return retired[f.GetId()] })
 	var fresh []*tablepb.DataFragment
 	for _, g := range o.groups {
 		fresh = append(fresh, g.fresh...)

@@ -51,7 +51,7 @@ type Tx struct {
 
 // replacement says that every row of before goes.
 type replacement struct {
-	metadata    map[string][]byte // of the schema
+	metadata    map[string][]byte // of the new schema
 	keepIndices bool              // the columns are the same
 }
 
@@ -211,7 +211,7 @@ func (x *Tx) Replace(ctx context.Context, parts []Batches, columns *arrow.Schema
 	if err := x.check(); err != nil {
 		return err
 	}
-	next := &replacement{keepIndices: true, metadata: x.base.Manifest().Proto.GetSchemaMetadata()}
+	next := &replacement{keepIndices: true}
 	set := x.fileSet(file.V22)
 	if columns != nil && !columns.Equal(x.base.ArrowSchema()) {
 		s, err := schema.FromArrow(columns)
@@ -280,6 +280,9 @@ func (x *Tx) Snapshot(ctx context.Context) (*storage.Snapshot, error) {
 func (x *Tx) Commit(ctx context.Context) (Committed, error) {
 	if err := x.check(); err != nil {
 		return Committed{}, err
+	}
+	if err := x.tidy(ctx); err != nil {
+		return Committed{}, errors.Join(err, x.Rollback(ctx))
 	}
 	op := x.op()
 	if op.isEmpty() {

@@ -34,6 +34,8 @@ type txOp struct {
 	updated []*tablepb.DataFragment          // that lost some rows, as apply left them
 	given   []uint64                         // ids that apply gave to staged fragments
 
+	overwrite *tablepb.Transaction_Overwrite // what apply did to a table that is replaced
+
 	against map[uint64]*tablepb.DeletionFile // what files[id] was merged with
 	written []string                         // paths of deletion files of all attempts
 }
@@ -211,10 +213,10 @@ func (o *txOp) apply(_ *version, n *next) error {
 	var touched []uint32
 	if r := o.x.replaced; r != nil {
 		m.Fragments = nil
-		m.Fields, m.SchemaMetadata = o.x.schema.ToProto(), r.metadata
-		if r.keepIndices {
-			m.Fields = o.x.at.Proto.GetFields()
+		if !r.keepIndices {
+			m.Fields, m.SchemaMetadata = o.x.schema.ToProto(), r.metadata
 		}
+		o.overwrite = &tablepb.Transaction_Overwrite{Schema: m.GetFields(), SchemaMetadata: m.GetSchemaMetadata()}
 		if err := n.clearIndices(r.keepIndices); err != nil {
 			return err
 		}
@@ -264,13 +266,9 @@ func (o *txOp) transaction() *tablepb.Transaction {
 	for i, f := range o.staged {
 		fresh = append(fresh, o.newFragment(i, f))
 	}
-	if r := o.x.replaced; r != nil {
-		fields := o.x.schema.ToProto()
-		if r.keepIndices {
-			fields = o.x.at.Proto.GetFields()
-		}
-		tx := &tablepb.Transaction_Overwrite{Fragments: fresh, Schema: fields, SchemaMetadata: r.metadata}
-		return &tablepb.Transaction{Operation: &tablepb.Transaction_Overwrite_{Overwrite: tx}}
+	if o.overwrite != nil {
+		o.overwrite.Fragments = fresh
+		return &tablepb.Transaction{Operation: &tablepb.Transaction_Overwrite_{Overwrite: o.overwrite}}
 	}
 	if o.deleted.IsEmpty() {
 		return &tablepb.Transaction{Operation: &tablepb.Transaction_Append_{Append: &tablepb.Transaction_Append{Fragments: fresh}}}

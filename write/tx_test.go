@@ -278,3 +278,37 @@ func TestRollbackLeavesNothing(t *testing.T) {
 		t.Fatalf("version %d", v.Version())
 	}
 }
+
+func TestManySmallStatementsMakeFewFragments(t *testing.T) {
+	for _, stable := range []bool{false, true} {
+		ctx := context.Background()
+		h, table := evolving(t, CreateOptions{StableRowIDs: stable})
+		x := mustBegin(t, table, TxOptions{})
+		for i := range int64(20) {
+			if _, err := x.Append(ctx, []Batches{h.fresh(h.rows, 1)}); err != nil {
+				t.Fatal(err)
+			}
+			s, err := x.Snapshot(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := 110 + i
+			row := h.rows[id]
+			row.n = -i
+			h.rows[id] = row
+			with := &items{ids: []int64{id}, rows: h.rows, batchRows: 1}
+			if _, err := x.Update(ctx, []rowset.RowAddr{idsOf(t, s)[id]}, with, []string{"n"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		deleteIDs(t, x, h.next-1, 129)
+		delete(h.rows, h.next-1)
+		delete(h.rows, 129)
+		done, err := x.Commit(ctx)
+		if err != nil || len(done.FragmentIDs) != 2 {
+			t.Fatalf("fragments %v, %v", done.FragmentIDs, err)
+		}
+		h.reopen()
+		noGarbage(t, h.target)
+	}
+}

@@ -1,0 +1,89 @@
+package write
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/lakesql/lakesql/storage/pb/tablepb"
+	"github.com/lakesql/lakesql/storage/rowset"
+	"github.com/lakesql/lakesql/storage/schema"
+)
+
+// The table of docs/format/writing.md section 7: what each change may follow, as far as the kind of the other tells.
+func TestTheConflictTable(t *testing.T) {
+	unknown := &tablepb.Transaction{}
+	unknown.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 115, protowire.BytesType), nil))
+	tx := func(set func(*tablepb.Transaction)) *tablepb.Transaction {
+		out := &tablepb.Transaction{}
+		set(out)
+		return out
+	}
+	came := []struct {
+		name string
+		tx   *tablepb.Transaction
+	}{
+		{"Append", tx(func(t *tablepb.Transaction) { t.Operation = &tablepb.Transaction_Append_{} })},
+		{"Delete", tx(func(t *tablepb.Transaction) { t.Operation = &tablepb.Transaction_Delete_{} })},
+		{"Update", tx(func(t *tablepb.Transaction) { t.Operation = &tablepb.Transaction_Update_{} })},
+		{"CreateIndex", tx(func(t *tablepb.Transaction) { t.Operation = &tablepb.Transaction_CreateIndex_{} })},
+		{"Rewrite", tx(func(t *tablepb.Transaction) { t.Operation = &tablepb.Transaction_Rewrite_{} })},
+		{"ReserveFragments", tx(func(t *tablepb.Transaction) { t.Operation = &tablepb.Transaction_ReserveFragments_{} })},
+		{"DataReplacement", tx(func(t *tablepb.Transaction) { t.Operation = &tablepb.Transaction_DataReplacement_{} })},
+		{"Project", tx(func(t *tablepb.Transaction) {
+			t.Operation = &tablepb.Transaction_Project_{Project: &tablepb.Transaction_Project{PreservesNullability: true}}
+		})},
+		{"Project, NOT NULL", tx(func(t *tablepb.Transaction) { t.Operation = &tablepb.Transaction_Project_{} })},
+		{"Merge", tx(func(t *tablepb.Transaction) { t.Operation = &tablepb.Transaction_Merge_{} })},
+		{"UpdateConfig", tx(func(t *tablepb.Transaction) { t.Operation = &tablepb.Transaction_UpdateConfig{} })},
+		{"Overwrite", tx(func(t *tablepb.Transaction) { t.Operation = &tablepb.Transaction_Overwrite_{} })},
+		{"Restore", tx(func(t *tablepb.Transaction) { t.Operation = &tablepb.Transaction_Restore_{} })},
+		{"unknown", unknown},
+	}
+	ctx := context.Background()
+	h, table := evolving(t, CreateOptions{})
+	deleting, updating, replacing := mustBegin(t, table, TxOptions{}), mustBegin(t, table, TxOptions{}), mustBegin(t, table, TxOptions{})
+	rows := rowset.NewSet(uint64(rowset.Addr(0, 60)))
+	for _, x := range []*Tx{deleting, updating} {
+		if _, err := x.Delete(ctx, rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := updating.Append(ctx, []Batches{h.fresh(h.rows, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := replacing.Replace(ctx, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	// One letter for each of came: y = goes on, n = conflict.
+	for name, c := range map[string]struct {
+		op   operation
+		want string
+	}{
+		"append":               {&appendOp{}, "y y y y y y y y n n y n n n"},
+		"delete":               {deleting.op(), "y y y y y y y y y n y n n n"},
+		"update":               {updating.op(), "y y y y y y y y n n y n n n"},
+		"replace":              {replacing.op(), "y y y y y y y n n n y n n n"},
+		"project":              {&projectOp{keepsNulls: true}, "y y y y y y y n n n n n n n"},
+		"project to NOT NULL":  {&projectOp{}, "n y n y y y n n n n n n n n"},
+		"a column of NULL":     {&mergeOp{fields: &schema.Schema{}}, "y y y y y y y n n n n n n n"},
+		"a computed column":    {&mergeOp{fields: &schema.Schema{}, hasFiles: true}, "n y n y n y n n n n n n n n"},
+		"compaction":           {&rewriteOp{snap: updating.base}, "y y y y y y y y y n y n n n"},
+		"index":                {&indexOp{}, "y y y y n y n n n n n n n n"},
+		"reserve fragment ids": {&reserveOp{}, "y y y y y y y y y y y y y y"},
+		"restore":              {&restoreOp{}, "y y y y y y y y y y y y y y"},
+	} {
+		for i, letter := range strings.Fields(c.want) {
+			if got := c.op.allows(came[i].tx); got != (letter == "y") {
+				t.Errorf("%s after %s: %t", name, came[i].name, got)
+			}
+		}
+	}
+	for _, x := range []*Tx{deleting, updating, replacing} {
+		if err := x.Rollback(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
