@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -109,6 +110,8 @@ type vectorSearch struct {
 	found *mem.Reservation // hits
 	stats *NodeStats
 
+	leftOut atomic.Bool // lists were not probed although candidates may be in them
+
 	table VectorTable
 	among *rowset.Set // nil = every live row
 	rows  *rowsOut    // the answer, once searched
@@ -200,9 +203,13 @@ func (o *vectorSearch) search(ctx context.Context) (arrow.RecordBatch, error) {
 		return nil, err
 	}
 	defer func() { releaseBatches(early) }()
-	if method.Index != "" && method.MaxProbes > 0 && len(hits) < o.plan.K {
+	if wanted := min(int64(o.plan.K), candidates); o.leftOut.Load() && int64(len(hits)) < wanted {
 		// Lists were left out on purpose, so the rows not found may well have a distance.
-		o.stats.Note("shortfall", fmt.Sprintf("%d of %d rows: max_nprobes = %d", len(hits), o.plan.K, method.MaxProbes))
+		o.stats.Note("shortfall", fmt.Sprintf("%d of %d rows: max_nprobes = %d", len(hits), wanted, method.MaxProbes))
+		o.env.warn(Warning{
+			About: "shortfall of " + o.plan.Table.String(),
+			Text:  fmt.Sprintf("table %s.%s: %d of %d rows were found, since max_nprobes = %d left lists of index %s out; SET max_nprobes = 0 finds them", o.plan.Table.Source, o.plan.Table.Table, len(hits), wanted, method.MaxProbes, method.Index),
+		})
 	} else if hits, err = o.fillUndefined(ctx, hits, candidates); err != nil {
 		return nil, err
 	}
@@ -272,6 +279,9 @@ func (o *vectorSearch) round(ctx context.Context, m SearchMethod, k int, candida
 				return fmt.Errorf("search %s: %w", task.Describe(), err)
 			}
 			o.count(st, len(found[i]))
+			if m.MaxProbes > 0 && int64(m.MaxProbes) < st.ListsTotal && st.ListsProbed < st.ListsTotal {
+				o.leftOut.Store(true)
+			}
 			held[i] = o.env.Budget.Reserve()
 			if err := held[i].Grow(int64(cap(found[i])) * searchHitBytes); err != nil {
 				return err

@@ -202,3 +202,45 @@ func checkBadVectors(t *testing.T, lake *lakes.Lake) {
 		}
 	}
 }
+
+// TestCase17Shortfall bounds the lists that a search may probe: what is missing is said, and nothing is missing where the bound does not bite.
+func TestCase17Shortfall(t *testing.T) {
+	dir := t.TempDir()
+	lakes.Build(t, dir, lakes.Indexed, vectorTables()...)
+	lake := lakes.Open(t, dir, engine.Config{}).Serve(t, server.Options{})
+	right := ids(50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 0)
+	for _, where := range []string{"cat='rare'", "array_has(labels, 'rare')"} {
+		text := "SELECT id FROM circle WHERE " + where + " ORDER BY " + d + " LIMIT 20"
+		for _, c := range []struct {
+			set     string
+			bounded bool
+		}{
+			{"SET ann = 'force', nprobes = 1, max_nprobes = 1", true},
+			{"SET ann = 'force', nprobes = 1, max_nprobes = 8", false},
+			{"SET ann = 'force', nprobes = 1, max_nprobes = 0", false},
+			{"SET ann = 'auto', nprobes = 1, max_nprobes = 1", false},
+		} {
+			lake.Set(t, c.set)
+			for _, door := range lake.Doors() {
+				got, err := door.Ask(context.Background(), text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch {
+				case !c.bounded && !slices.Equal(got, right):
+					t.Errorf("%s: %s: %v", c.set, text, got)
+				case c.bounded && (len(got) == 0 || len(got) >= len(right)-1 || slices.ContainsFunc(got, func(id string) bool { return !slices.Contains(right, id) })):
+					t.Errorf("%s: %s: %v", c.set, text, got)
+				}
+				warnings, err := door.Ask(context.Background(), "SHOW WARNINGS")
+				if said := strings.Contains(strings.Join(warnings, "\n"), fmt.Sprintf("%d of %d rows were found", len(got), len(right))); err != nil || said != c.bounded {
+					t.Errorf("%s (%s): warnings %q, %v", c.set, door.Name, warnings, err)
+				}
+				plan, err := door.Ask(context.Background(), "EXPLAIN ANALYZE "+text)
+				if said := strings.Contains(strings.Join(plan, "\n"), fmt.Sprintf("shortfall=%d of %d rows: max_nprobes = 1", len(got), len(right))); err != nil || said != c.bounded {
+					t.Errorf("%s (%s): %v\n%s", c.set, door.Name, err, strings.Join(plan, "\n"))
+				}
+			}
+		}
+	}
+}

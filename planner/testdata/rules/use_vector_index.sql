@@ -232,6 +232,31 @@ Project: columns=[id]
    └─ Project: columns=[id, v, labels, tenant, ts, wide, sqrt(CAST(_distance AS float64)) AS distance]
       └─ Search: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=3, method=IVF_FLAT index v_idx (ann = force), columns=[id, v, labels, tenant, ts, wide]
 
+# The plan tells how much of the table the index covers.
+explain
+SELECT id FROM lake.vec_ivf_flat_l2 ORDER BY l2_distance(v, '{q}') LIMIT 3
+----
+Limit: k=3
+└─ Project: columns=[id]
+   └─ LateFetch: table=lake.vec_ivf_flat_l2, columns=[id], why=late reads about 9 bytes, early 9
+      └─ VectorSearch: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=3, method=IVF_FLAT index v_idx, why=ann = force, fragments=2 by index, 1 by scan, nprobes=20, refine=1
+
+# Also that of the index behind a mask.
+explain
+SELECT id FROM lake.vec_ivf_flat_l2 WHERE id IN (SELECT id FROM mem.c) ORDER BY l2_distance(v, '{q}') LIMIT 3
+----
+Project: columns=[id]
+└─ TopN: keys=[distance NULLS LAST], k=3
+   └─ HashJoin: kind=semi, on=id = id, build=right
+      ├─ Project: columns=[id, sqrt(CAST(_distance AS float64)) AS distance]
+      │  └─ LateFetch: table=lake.vec_ivf_flat_l2, columns=[id], why=late reads about 6 bytes, early 6
+      │     └─ VectorSearch: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=3, method=IVF_FLAT index v_idx, why=ann = force, fragments=2 by index, 1 by scan, nprobes=20, refine=1
+      │        └─ KeyMask: table=lake.vec_ivf_flat_l2, column=id, keys=Distinct, index=id_idx, kind=BTREE, fragments=2 by index, 1 by scan
+      │           └─ Distinct
+      │              └─ Project: columns=[id]
+      │                 └─ Scan: table=mem.c, columns=[id]
+      └─ Scan: table=mem.c, columns=[id]
+
 # And no other.
 rule
 SELECT id FROM lake.vec_ivf_flat_l2 ORDER BY cosine_distance(v, '{q}') LIMIT 3
