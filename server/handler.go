@@ -42,18 +42,47 @@ type call struct {
 
 // ComQuery implements mysql.Handler.
 func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, callback mysql.ResultSpoolFn) error {
-	return asMySQL(h.run(ctx, c, call{text: strings.Clone(query)}, callback)) // the packet's bytes are reused
+	_, err := h.send(ctx, c, call{text: strings.Clone(query)}, callback) // the packet's bytes are reused
+	return err
+}
+
+// send runs a statement. An error after the first rows is left to the connection, which sends it in place of their end: whole is then false, and there is no error.
+func (h *handler) send(ctx context.Context, c *mysql.Conn, statement call, callback mysql.ResultSpoolFn) (whole bool, err error) {
+	began := false
+	var lost error
+	err = asMySQL(h.run(ctx, c, statement, func(r *sqltypes.Result, more bool) error {
+		began = began || len(r.Fields) > 0
+		lost = callback(r, more)
+		return lost
+	}))
+	var failure *mysql.SQLError
+	f, ok := c.Conn.(*filterConn)
+	if err == nil || !began || lost != nil || !ok || !errors.As(err, &failure) {
+		return err == nil, err
+	}
+	f.broken.Store(failure)
+	return false, nil
+}
+
+// WarningCount implements mysql.Handler. The library asks when it ends the rows of a result: of one that broke the filter puts the error there.
+func (h *handler) WarningCount(c *mysql.Conn) uint16 {
+	if f, ok := c.Conn.(*filterConn); ok && f.endsBroken(c.StatusFlags) {
+		return brokenWarnings
+	}
+	return h.Handler.WarningCount(c)
 }
 
 // ComMultiQuery implements mysql.Handler: it runs the first statement and returns the others.
 func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string, callback mysql.ResultSpoolFn) (string, error) {
 	statements := dialect.Split(strings.Clone(query))
 	if len(statements) == 0 {
-		return "", asMySQL(h.run(ctx, c, call{}, callback))
+		_, err := h.send(ctx, c, call{}, callback)
+		return "", err
 	}
 	rest := strings.Join(statements[1:], ";")
-	if err := h.run(ctx, c, call{text: statements[0], more: rest != ""}, callback); err != nil {
-		return "", asMySQL(err)
+	whole, err := h.send(ctx, c, call{text: statements[0], more: rest != ""}, callback)
+	if !whole {
+		return "", err
 	}
 	return rest, nil
 }
@@ -65,7 +94,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 		return asMySQL(err)
 	}
 	statement := call{text: prepare.PrepareStmt, bindings: bindings, heldBack: true}
-	err = asMySQL(h.run(ctx, c, statement, func(r *sqltypes.Result, _ bool) error { return callback(r) }))
+	_, err = h.send(ctx, c, statement, func(r *sqltypes.Result, _ bool) error { return callback(r) })
 	var failure *mysql.SQLError
 	if f, ok := c.Conn.(*filterConn); ok && errors.As(err, &failure) {
 		f.failure.Store(failure)

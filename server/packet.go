@@ -15,6 +15,7 @@ import (
 const (
 	comQuery         = 0x03
 	comStmtPrepare   = 0x16
+	comStmtFetch     = 0x1c
 	packetPayloadMax = 1<<24 - 1
 	packetHeaderSize = 4
 	errorTextMax     = 1 << 16
@@ -33,6 +34,10 @@ type filterConn struct {
 	refuse     func(reason error) string          // a statement that fails with the reason
 
 	failure atomic.Pointer[mysql.SQLError] // of the present command where the library would not send it
+	// broken is the error of a result whose first rows were sent: it goes out in place of the packet that ends the rows.
+	broken  atomic.Pointer[mysql.SQLError]
+	command byte    // the present one
+	sent    packets // what was written so far
 
 	out     []byte // bytes ready for Read
 	header  [packetHeaderSize]byte
@@ -61,21 +66,134 @@ func (c *filterConn) Read(p []byte) (int, error) {
 // lostError ends the packet that the library sends in place of the error of a statement with a server-side cursor.
 const lostError = "missing result set"
 
+// brokenWarnings is the number of warnings in the packet that ends the rows of a result that broke, which the library sends as the end of a whole one.
+const brokenWarnings = 0xffff
+
+// endsBroken says that the packet which the library is about to send is the last of a result that broke. With a server-side cursor the library sends other
+// packets that end rows before: when the cursor is open, and after each piece of the rows.
+func (c *filterConn) endsBroken(status uint16) bool {
+	isLast := c.command != comStmtFetch || status&mysql.ServerCursorLastRowSent != 0
+	return c.broken.Load() != nil && status&mysql.ServerCursorExists == 0 && isLast
+}
+
 // Write implements net.Conn.
 func (c *filterConn) Write(p []byte) (int, error) {
+	if broken := c.broken.Load(); broken != nil {
+		out := c.sent.replaceEnd(p, func(seq byte) []byte {
+			c.broken.Store(nil)
+			return errorPacket(broken, seq)
+		})
+		if _, err := c.Conn.Write(out); err != nil {
+			return 0, err
+		}
+		return len(p), nil
+	}
+	c.sent.pass(p)
 	failure := c.failure.Load()
 	if failure == nil || len(p) <= packetHeaderSize || p[packetHeaderSize] != mysql.ErrPacket || !bytes.HasSuffix(p, []byte(lostError)) ||
 		len(p) != packetHeaderSize+payloadSize([packetHeaderSize]byte(p)) {
 		return c.Conn.Write(p)
 	}
-	payload := binary.LittleEndian.AppendUint16([]byte{mysql.ErrPacket}, uint16(failure.Num))
-	payload = append(append(append(payload, '#'), failure.State...), failure.Message[:min(len(failure.Message), errorTextMax)]...)
-	packet := frame(nil, payload)
-	packet[packetHeaderSize-1] = p[packetHeaderSize-1] // its sequence number
-	if _, err := c.Conn.Write(packet); err != nil {
+	if _, err := c.Conn.Write(errorPacket(failure, p[packetHeaderSize-1])); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// errorPacket is an error as the packet of a sequence number.
+func errorPacket(e *mysql.SQLError, seq byte) []byte {
+	payload := binary.LittleEndian.AppendUint16([]byte{mysql.ErrPacket}, uint16(e.Num))
+	payload = append(append(append(payload, '#'), e.State...), e.Message[:min(len(e.Message), errorTextMax)]...)
+	packet := frame(nil, payload)
+	packet[packetHeaderSize-1] = seq
+	return packet
+}
+
+// packets follows the packets of a stream of bytes that comes in any pieces.
+type packets struct {
+	header [packetHeaderSize]byte
+	have   int    // bytes of the header that were seen
+	left   int    // payload bytes of the present packet to come
+	goesOn bool   // the next packet continues the present one
+	held   []byte // the beginning of a packet that may have to be replaced
+}
+
+// pass takes note of bytes that were sent.
+func (s *packets) pass(p []byte) {
+	for len(p) > 0 {
+		if s.left > 0 {
+			n := min(s.left, len(p))
+			s.left -= n
+			p = p[n:]
+			continue
+		}
+		n := copy(s.header[s.have:], p)
+		s.have += n
+		p = p[n:]
+		if s.have == packetHeaderSize {
+			s.begin()
+		}
+	}
+}
+
+// begin starts a packet whose header is complete.
+func (s *packets) begin() {
+	s.have, s.left = 0, payloadSize(s.header)
+	s.goesOn = s.left == packetPayloadMax
+}
+
+// replaceEnd returns the bytes to send in place of p: those held back before, then p without the packet that ends a broken result, which end replaces. A
+// packet that may be the end is held back until it is complete.
+func (s *packets) replaceEnd(p []byte, end func(seq byte) []byte) []byte {
+	var out []byte
+	for len(p) > 0 {
+		if s.left > 0 || s.have > 0 { // within a packet that began to go out
+			n := min(s.left, len(p))
+			if s.left == 0 {
+				n = min(packetHeaderSize-s.have, len(p))
+			}
+			s.pass(p[:n])
+			out, p = append(out, p[:n]...), p[n:]
+			continue
+		}
+		want := packetHeaderSize
+		if len(s.held) >= packetHeaderSize {
+			want += payloadSize([packetHeaderSize]byte(s.held))
+		}
+		n := min(want-len(s.held), len(p))
+		s.held, p = append(s.held, p[:n]...), p[n:]
+		if len(s.held) < packetHeaderSize {
+			break
+		}
+		size := payloadSize([packetHeaderSize]byte(s.held))
+		mayEnd := !s.goesOn && (size == eofSize || size == okSize)
+		switch {
+		case mayEnd && len(s.held) < packetHeaderSize+size:
+			continue
+		case mayEnd && isBrokenEnd(s.held[packetHeaderSize:]):
+			out = append(out, end(s.held[packetHeaderSize-1])...)
+		default:
+			out = append(out, s.held...)
+			s.pass(s.held)
+		}
+		s.held = s.held[:0]
+	}
+	return out
+}
+
+// Payloads of the packets that end rows: EOF, and OK under CLIENT_DEPRECATE_EOF.
+const (
+	eofSize = 5
+	okSize  = 7
+)
+
+// isBrokenEnd recognises the end of the rows of a broken result by its number of warnings.
+func isBrokenEnd(payload []byte) bool {
+	warnings := payload[1:]
+	if len(payload) == okSize {
+		warnings = payload[5:]
+	}
+	return payload[0] == mysql.EOFPacket && binary.LittleEndian.Uint16(warnings) == brokenWarnings
 }
 
 func (c *filterConn) nextPacket() error {
@@ -92,6 +210,9 @@ func (c *filterConn) nextPacket() error {
 	var command [1]byte
 	if _, err := io.ReadFull(c.Conn, command[:]); err != nil {
 		return err
+	}
+	if c.command = command[0]; c.command != comStmtFetch {
+		c.broken.Store(nil)
 	}
 	if command[0] != comStmtPrepare && size < packetPayloadMax && size <= c.payloadMax {
 		c.out = append(append(c.out[:0], c.header[:]...), command[0])

@@ -102,3 +102,39 @@ func TestFilterSendsTheErrorThatTheLibraryLoses(t *testing.T) {
 		})
 	}
 }
+
+// TestTheEndOfABrokenResultIsReplaced writes packets in all pieces of one length: only the marked end becomes the error, whatever rows look like.
+func TestTheEndOfABrokenResultIsReplaced(t *testing.T) {
+	packet := func(seq byte, payload ...byte) []byte {
+		p := frame(nil, payload)
+		p[packetHeaderSize-1] = seq
+		return p
+	}
+	rows := bytes.Join([][]byte{
+		packet(4, mysql.EOFPacket, 0, 0, 2, 0),                // behind the columns
+		packet(5, 5, mysql.EOFPacket, 0xff, 0xff, 2, 0),       // a row that holds the mark
+		packet(6, 0, mysql.EOFPacket, 0xff, 0xff),             // of the length of an end
+		packet(7, 6, 0, mysql.EOFPacket, 0xff, 0xff, 0xff, 0), // of the other one
+		packet(8),
+	}, nil)
+	failure := mysql.NewSQLError(1815, "HY000", "broken")
+	for _, end := range [][]byte{packet(9, mysql.EOFPacket, 0xff, 0xff, 2, 0), packet(9, mysql.EOFPacket, 0, 0, 2, 0, 0xff, 0xff)} {
+		stream := append(bytes.Clone(rows), end...)
+		want := append(bytes.Clone(rows), errorPacket(failure, 9)...)
+		for size := 1; size <= len(stream); size++ {
+			for before := 0; before <= 8; before++ { // bytes that went out before the result broke
+				var s packets
+				s.pass(stream[:before])
+				got := bytes.Clone(stream[:before])
+				for rest := stream[before:]; len(rest) > 0; {
+					n := min(size, len(rest))
+					got = append(got, s.replaceEnd(rest[:n], func(seq byte) []byte { return errorPacket(failure, seq) })...)
+					rest = rest[n:]
+				}
+				if !bytes.Equal(got, want) {
+					t.Fatalf("pieces of %d bytes after %d:\n% x\n% x", size, before, got, want)
+				}
+			}
+		}
+	}
+}
