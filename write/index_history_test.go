@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -286,6 +287,7 @@ func (l *life) check() {
 		l.t.Fatalf("%s: %d segments may be stale", l.done, d.Stale)
 	}
 	l.checkVectors(d)
+	l.checkAsEngines(d)
 	for _, f := range d.Snapshot.Indices() {
 		covered := 0
 		for _, other := range group(d.Snapshot, f.Name) {
@@ -295,6 +297,38 @@ func (l *life) check() {
 		}
 		if covered > 1 {
 			l.t.Fatalf("%s: index %s covers fragments twice", l.done, f.Name)
+		}
+	}
+}
+
+// checkAsEngines asks as engines do, which take an entry of any segment for true where the row's fragment is covered by any: no segment may hold what a
+// row was before an update once another segment covers the row.
+func (l *life) checkAsEngines(d *segtest.Dataset) {
+	l.t.Helper()
+	ctx := context.Background()
+	for column, text := range map[string]string{"labels": "array_has(labels, 'l1')", "tag": "tag = 't1'"} {
+		covers, found := roaring.New(), &rowset.Set{}
+		for _, s := range d.Segments[column] {
+			p := index.Predicate{Op: index.OpHas, Values: segtest.Array(l.t, arrow.BinaryTypes.String, `["l1"]`)}
+			if column == "tag" {
+				p = index.Predicate{Op: index.OpEq, Values: segtest.Array(l.t, arrow.BinaryTypes.String, `["t1"]`)}
+			}
+			truth, _, err := s.Lookup(ctx, p)
+			if err != nil {
+				l.t.Fatal(err)
+			}
+			resolved := rowset.And(truth.True, d.Live)
+			if !s.Meta().PhysicalKeys {
+				if resolved, err = d.Snapshot.Resolve(ctx, truth.True); err != nil {
+					l.t.Fatal(err)
+				}
+			}
+			found = rowset.Or(found, resolved)
+			covers.Or(s.Meta().Covers)
+		}
+		want := d.Scan(l.t, segtest.ParseWhere(l.t, text), d.Live.OnlyUppers(covers)).True
+		if got := found.OnlyUppers(covers); !rowset.Equal(got, want) {
+			l.t.Fatalf("%s: %s: an engine finds %d rows by index, %d by scan", l.done, text, got.Count(), want.Count())
 		}
 	}
 }

@@ -103,6 +103,12 @@ func buildIVFFlat(ctx context.Context, snap *storage.Snapshot, field *schema.Fie
 	if len(fragments) == 0 {
 		return &IVFFlatBuilt{Committed: Committed{Version: snap.Version()}}, nil
 	}
+	if o.Extend {
+		job := &segmentJob{snap: snap, field: field, spec: IndexSpec{Name: o.Name, Column: field.Name, Kind: index.KindIVFFlat}, read: roaring.BitmapOf(fragments...)}
+		if old, err := job.outdated(ctx, group(snap, o.Name)); err != nil || len(old) > 0 {
+			return extendVectors(ctx, snap, field, o, err)
+		}
+	}
 	parts := make([]vector.BuildPart, len(fragments))
 	for i, id := range fragments {
 		if parts[i], err = ivfPart(ctx, snap, field.Name, id); err != nil {
@@ -139,6 +145,25 @@ func buildIVFFlat(ctx context.Context, snap *storage.Snapshot, field *schema.Fie
 		err = errors.Join(err, target.Store.Delete(ctx, object.Join(folder, name)))
 	}
 	return nil, err
+}
+
+// extendVectors extends an index of which segments must go: they become one with the new rows, in their lists.
+func extendVectors(ctx context.Context, snap *storage.Snapshot, field *schema.Field, o IVFFlatOptions, err error) (*IVFFlatBuilt, error) {
+	if err != nil {
+		return nil, err
+	}
+	u := &indexUpdate{snap: snap, segments: group(snap, o.Name), opts: UpdateIndexOptions{Merge: -1, IndexOptions: IndexOptions{
+		Budget: o.Budget, MemoryBytes: o.BufferBytes, Parallelism: o.Parallelism, Progress: o.Progress, Commit: o.Commit,
+	}}}
+	job, removed, err := u.plan(ctx, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	done, err := job.commit(ctx, removed)
+	if err != nil {
+		return nil, err
+	}
+	return &IVFFlatBuilt{Committed: done.Committed, Built: *job.vectors, UUID: job.id}, nil
 }
 
 // ivfFragments picks the fragments to cover and the segments to take out.

@@ -51,8 +51,8 @@ func (s IndexSpec) withDefaults() IndexSpec {
 
 // CreateOptions says what becomes of an index of the same name.
 type CreateIndexOptions struct {
-	// Replace takes out the segments that exist under the name; Extend keeps them and covers only the fragments that they do not, with centroids of its own for
-	// vectors. Without either an existing name is ErrExists.
+	// Replace takes out the segments that exist under the name; Extend covers only the fragments that they do not, with centroids of its own for vectors, and keeps
+	// them, as UpdateIndex does that merges none. Without either an existing name is ErrExists.
 	Replace, Extend bool
 	IndexOptions
 }
@@ -86,6 +86,14 @@ func CreateIndex(ctx context.Context, table *storage.Table, spec IndexSpec, opts
 	}
 	spec = spec.withDefaults()
 	job, removed, err := planCreate(snap, spec, opts)
+	if err == nil && opts.Extend {
+		removed, err = job.outdated(ctx, group(snap, spec.Name))
+		if err == nil && len(removed) > 0 {
+			if err = job.like(ctx, group(snap, spec.Name), nil); err == nil {
+				err = job.absorb(ctx, removed)
+			}
+		}
+	}
 	if err != nil {
 		return IndexChanged{}, fmt.Errorf("index %s: %w", spec.Name, err)
 	}
@@ -196,9 +204,82 @@ func (o UpdateIndexOptions) Validate() error {
 	return nil
 }
 
+// outdated returns the segments that may hold entries of rows which live in the fragments that are read: rows that were updated since, and kept the row id under
+// which the segment has them. To lakesql such an entry means nothing, as the row's fragment is not covered by its segment; engines ask whether any segment
+// covers it, and would take the entry for true. So the segment has to go when those fragments become covered.
+func (j *segmentJob) outdated(ctx context.Context, segments []storage.IndexInfo) ([]storage.IndexInfo, error) {
+	if !j.snap.HasStableRowIDs() || j.addresses() || j.read.IsEmpty() || len(segments) == 0 {
+		return nil, nil
+	}
+	keys, err := liveKeys(ctx, j.snap, j.read, false)
+	if err != nil {
+		return nil, err
+	}
+	least, some := uint64(0), false
+	for least = range keys.All() {
+		some = true
+		break
+	}
+	var out []storage.IndexInfo
+	for _, info := range segments {
+		end, err := rowIDsBefore(ctx, j.snap, info)
+		if err != nil {
+			return nil, err
+		}
+		if some && least < end {
+			out = append(out, info)
+		}
+	}
+	return out, nil
+}
+
+// rowIDsBefore returns a row id that is larger than all that a segment holds: the next one of the version that brought the segment, or of a later one if that is gone.
+func rowIDsBefore(ctx context.Context, snap *storage.Snapshot, info storage.IndexInfo) (uint64, error) {
+	end := snap.Manifest().Proto.GetNextRowId()
+	// Versions from the one that brought the segment on list it; one that is gone is taken for an earlier one.
+	for low, high := info.DatasetVersion+1, snap.Version(); low < high; {
+		middle := low + (high-low)/2
+		at, err := snap.Table().At(ctx, storage.Ref{Version: middle})
+		if err != nil && !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, errs.ErrUnsupported) {
+			return 0, err
+		}
+		if err == nil && slices.ContainsFunc(at.Indices(), func(o storage.IndexInfo) bool { return o.UUID == info.UUID }) {
+			high, end = middle, at.Manifest().Proto.GetNextRowId()
+		} else {
+			low = middle + 1
+		}
+	}
+	return end, nil
+}
+
+// absorb takes over the rows of segments; those of segments that cannot be taken over are read.
+func (j *segmentJob) absorb(ctx context.Context, segments []storage.IndexInfo) error {
+	live := liveFragments(j.snap)
+	j.read = j.read.Clone() // it may be the same as covers
+	for _, info := range segments {
+		covered := roaring.And(info.Covers, live)
+		j.covers.Or(covered)
+		ok, err := j.canTake(ctx, info)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			j.read.Or(covered)
+			continue
+		}
+		keys, err := liveKeys(ctx, j.snap, covered, j.addresses())
+		if err != nil {
+			return err
+		}
+		j.take = append(j.take, takenSegment{info, index.Only{Keys: keys}})
+	}
+	return nil
+}
+
 // UpdateIndex covers the rows of fragments that the index does not cover yet, and merges segments. Rows that an index holds already are taken from it without touching
 // the table; rows that were deleted, updated or rewritten since drop out. Only where a segment cannot tell which of its entries are true (docs/format/label_list.md
-// section 5), or is of an engine that left something out, are its fragments read again. Vectors keep the centroids of the largest segment that is
+// section 5), or is of an engine that left something out, are its fragments read again. In tables with stable row ids more segments than opts.Merge says are merged
+// where they hold rows that were updated since (outdated). Vectors keep the centroids of the largest segment that is
 // merged, or of the largest of all. Errors: ErrNotFound for the index, ErrUnsupported for kinds that lakesql does not build, and as CreateIndex.
 func UpdateIndex(ctx context.Context, table *storage.Table, name string, opts UpdateIndexOptions) (IndexChanged, error) {
 	if err := opts.Validate(); err != nil {
@@ -251,39 +332,29 @@ func (u *indexUpdate) plan(ctx context.Context, name string) (*segmentJob, []sto
 		merge = 0
 	}
 	take := u.segments[max(0, len(u.segments)-merge):]
+	rest := u.segments[:len(u.segments)-len(take)]
 	if open.IsEmpty() && len(take) < 2 {
 		return nil, nil, nil
 	}
 	spec := IndexSpec{Name: name, Column: f.Name, Kind: kind, RowAddresses: index.PhysicalKeys(kind, u.segments[0].Version)}
 	job := &segmentJob{snap: u.snap, spec: spec, field: f, opts: u.opts.IndexOptions, read: open.Clone(), covers: open}
+	outdated, err := job.outdated(ctx, rest)
+	if err != nil {
+		return nil, nil, err
+	}
+	take = append(slices.Clone(outdated), take...)
 	// A segment over fragments that are all gone says nothing: it goes too.
 	removed := slices.Clone(take)
-	for _, info := range u.segments[:len(u.segments)-len(take)] {
-		if !info.Covers.Intersects(live) {
+	for _, info := range rest {
+		isTaken := slices.ContainsFunc(outdated, func(o storage.IndexInfo) bool { return o.UUID == info.UUID })
+		if !isTaken && !info.Covers.Intersects(live) {
 			removed = append(removed, info)
 		}
 	}
 	if err := job.like(ctx, u.segments, take); err != nil {
 		return nil, nil, err
 	}
-	for _, info := range take {
-		covered := roaring.And(info.Covers, live)
-		job.covers.Or(covered)
-		ok, err := job.canTake(ctx, info)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !ok {
-			job.read.Or(covered)
-			continue
-		}
-		keys, err := liveKeys(ctx, u.snap, covered, job.addresses())
-		if err != nil {
-			return nil, nil, err
-		}
-		job.take = append(job.take, takenSegment{info, index.Only{Keys: keys}})
-	}
-	return job, removed, nil
+	return job, removed, job.absorb(ctx, take)
 }
 
 // describe returns column and kind of the index. Errors: ErrUnsupported.

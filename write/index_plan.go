@@ -92,6 +92,15 @@ func planIndex(ctx context.Context, snap *storage.Snapshot, spec IndexSpec, opts
 	if err := job.checkColumn(); err != nil {
 		return nil, err
 	}
+	if opts.Extend {
+		// Tasks know the table alone, so what would be taken over from segments is read.
+		if removed, err = job.outdated(ctx, group(snap, spec.Name)); err != nil {
+			return nil, err
+		}
+		for _, info := range removed {
+			job.read.Or(roaring.And(info.Covers, liveFragments(snap)))
+		}
+	}
 	plan := &IndexPlan{Format: planFormat, Dataset: snap.Table().Path(), Version: snap.Version(), FieldID: job.field.ID}
 	for _, info := range removed {
 		plan.Removes = append(plan.Removes, info.UUID)

@@ -58,7 +58,8 @@ type segmentJob struct {
 	read    *roaring.Bitmap // fragments whose rows are read
 	take    []takenSegment  // segments whose rows are taken over
 	covers  *roaring.Bitmap // of the new segment
-	center  *vector.Centroids
+	center  *vector.Centroids // of a vector index that has them already
+	vectors *vector.Built     // what was made of a vector index
 	id      uuid.UUID
 	created []string // paths of files that may exist
 }
@@ -326,6 +327,7 @@ func (j *segmentJob) writeVectors(ctx context.Context) (*anypb.Any, error) {
 	if err != nil {
 		return nil, err
 	}
+	j.vectors = built
 	return &anypb.Any{TypeUrl: vector.DetailsURL, Value: built.Details}, nil
 }
 

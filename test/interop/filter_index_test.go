@@ -68,8 +68,10 @@ func filterRows(first, rows int) arrow.RecordBatch {
 	return b.NewRecordBatch()
 }
 
-// filters names the index that the engine must use for each.
-var filters = []struct{ where, index string }{
+// filter is a question and the index that the engine must use for it.
+type filter struct{ where, index string }
+
+var filters = []filter{
 	{"array_has(labels,'ai')", "labels_idx"},
 	{"array_has(labels,'')", "labels_idx"},
 	{"array_has(labels,'it''s')", "labels_idx"},
@@ -111,12 +113,17 @@ func engineIDs(t *testing.T, eng *Engine, path, where string, useIndex bool) []s
 // updated rows in a merged segment (docs/format/label_list.md section 5) its own index is wrong, and lakesql's answers must be right all the same.
 func sameAnswers(t *testing.T, eng *Engine, path, after string) {
 	t.Helper()
+	sameAnswersTo(t, eng, path, after, filters, false)
+}
+
+func sameAnswersTo(t *testing.T, eng *Engine, path, after string, filters []filter, engineIsWrong bool) {
+	t.Helper()
 	d := segtest.OpenDataset(t, path)
 	asked := 0
 	for _, f := range filters {
 		w := segtest.ParseWhere(t, f.where)
 		want := engineIDs(t, eng, path, f.where, false)
-		if got := engineIDs(t, eng, path, f.where, true); !slices.Equal(got, want) && d.Stale == 0 {
+		if got := engineIDs(t, eng, path, f.where, true); !slices.Equal(got, want) && d.Stale == 0 && !engineIsWrong {
 			t.Errorf("%s, %s: the engine finds %d rows by index, %d by scan", after, f.where, len(got), len(want))
 		}
 		byIndex, byScan := d.Lookup(t, w, &asked), d.Scan(t, w, d.Live)
