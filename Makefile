@@ -8,7 +8,7 @@ LDFLAGS    := -s -w -X main.version=$(VERSION)
 PKGS       := ./...
 FUZZTIME   ?= 5s
 
-.PHONY: build release demo test lint test-shared test-race fuzz interop clients bench soak clean
+.PHONY: build release demo test lint test-shared test-race fuzz interop clients stores bench soak clean
 
 build: ## the static binary
 	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/lakesql
@@ -25,7 +25,7 @@ test: ## everything that a bare clone can test
 lint: ## formatting, vet, staticcheck, the import table
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not formatted:"; echo "$$out"; exit 1; fi
 	$(GO) vet $(PKGS)
-	$(GO) vet -tags 'shared interop clients soak' $(PKGS)
+	$(GO) vet -tags 'shared interop clients stores soak' $(PKGS)
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 $(PKGS)
 	$(GO) test -count=1 ./internal/lint
 
@@ -50,6 +50,10 @@ interop: ## needs Python 3 and Node.js; test/interop/setup installs the engines
 clients: build ## needs Python 3, Node.js, Maven and a MariaDB client; test/clients/setup installs the drivers
 	test/clients/setup
 	$(GO) test -count=1 -tags clients ./test/clients/...
+
+stores: ## test/stores/setup builds an S3 server
+	test/stores/setup
+	$(GO) test -count=1 -tags stores ./test/stores/...
 
 bench: build ## the suite beside the peers: see bench/README.md
 	bench/run

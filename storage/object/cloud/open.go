@@ -14,6 +14,8 @@ import (
 	"github.com/lakesql/lakesql/storage/object"
 )
 
+const responseChecksums = "response_checksum_validation" // a parameter of s3:// URLs
+
 // Open opens a store by URL: a path or file:// is a local folder; s3://BUCKET/PREFIX, gs://BUCKET/PREFIX and azblob://CONTAINER/PREFIX are
 // remote, with the credentials and parameters (region, endpoint, ...) of gocloud.dev/blob. Nothing is sent before the first read. Errors:
 // ErrUnsupported for other schemes, ErrInvalid, and what object.OpenLocal returns.
@@ -34,6 +36,11 @@ func Open(ctx context.Context, where string) (object.Store, error) {
 	prefix := strings.Trim(u.Path, "/")
 	root := *u
 	root.Path = ""
+	if q := root.Query(); scheme == "s3" && !q.Has(responseChecksums) {
+		// Ranges have no checksums, and the client says so on standard error at each one.
+		q.Set(responseChecksums, "when_required")
+		root.RawQuery = q.Encode()
+	}
 	bucket, err := blob.OpenBucket(ctx, root.String())
 	if err != nil {
 		return nil, errs.New(errs.ErrInvalid, "open %s: %w", u.Redacted(), err)
