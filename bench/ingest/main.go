@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -47,9 +48,19 @@ type side struct {
 	total   int64            // files, all included
 	rows    int64
 	seconds float64
+	cpu     float64 // seconds of all threads
 }
 
 func (s side) rate() float64 { return float64(s.rows) / s.seconds }
+
+// cpuSeconds is what this process has used so far.
+func cpuSeconds() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
 
 func run(python, out string, rowsMax int64, version string, datasets []string) error {
 	v := file.V22
@@ -151,7 +162,7 @@ func readAll(ctx context.Context, snap *storage.Snapshot, fragment uint32) ([]ar
 }
 
 func (s *side) write(ctx context.Context, store object.Store, name string, sc *schema.Schema, batches []arrow.RecordBatch, v file.Version) error {
-	start := time.Now()
+	start, cpu := time.Now(), cpuSeconds()
 	out, err := store.Create(ctx, name)
 	if err != nil {
 		return err
@@ -171,6 +182,7 @@ func (s *side) write(ctx context.Context, store object.Store, name string, sc *s
 		return err
 	}
 	s.seconds += time.Since(start).Seconds()
+	s.cpu += cpuSeconds() - cpu
 	s.total += written.SizeBytes
 	for _, b := range batches {
 		b.Release()
@@ -218,12 +230,14 @@ func pylance(python, path, out string, rowsMax int64, version string) (side, err
 		var line struct {
 			Rows    int64
 			Seconds float64
+			CPU     float64
 		}
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			return s, err
 		}
 		s.rows += line.Rows
 		s.seconds += line.Seconds
+		s.cpu += line.CPU
 	}
 	if err := cmd.Wait(); err != nil {
 		return s, err
@@ -274,6 +288,7 @@ func report(name string, ours, theirs side) {
 	line("bytes of files", float64(ours.total), float64(theirs.total))
 	if theirs.seconds > 0 {
 		line("rows a second", ours.rate(), theirs.rate())
+		line("rows a second of CPU", float64(ours.rows)/ours.cpu, float64(theirs.rows)/theirs.cpu)
 	} else {
 		fmt.Fprintf(w, "rows a second\t%.0f\t\t\t\n", ours.rate()) //nolint:errcheck // standard output
 	}

@@ -174,6 +174,14 @@ func (c *ColumnEncoder) Append(ctx context.Context, arr arrow.Array, emit func(l
 	return nil
 }
 
+// Release gives the encoder's memory to others. It must not be used afterwards.
+func (c *ColumnEncoder) Release() {
+	for _, l := range c.leaves {
+		giveBuffer(l.data)
+		l.data = nil
+	}
+}
+
 // KeptBytes is about what is kept between calls.
 func (c *ColumnEncoder) KeptBytes() int64 {
 	var n int64

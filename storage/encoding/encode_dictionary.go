@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"math"
+	"math/bits"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -31,12 +32,17 @@ type dictionaryMaker struct {
 	data     []byte
 	ends     []uint32 // variable width
 	seed     maphash.Seed
+	mix      [2]uint64
 	table    []uint32 // number+1 under the hash
 	hashes   []uint32 // of each item
 }
 
 func newDictionaryMaker(width, itemsMax, bytesMax int) *dictionaryMaker {
-	return &dictionaryMaker{width: width, itemsMax: itemsMax, bytesMax: bytesMax, seed: maphash.MakeSeed(), table: make([]uint32, 256)}
+	d := &dictionaryMaker{width: width, itemsMax: itemsMax, bytesMax: bytesMax, seed: maphash.MakeSeed(), table: make([]uint32, 256)}
+	for i := range d.mix {
+		d.mix[i] = maphash.Bytes(d.seed, []byte{byte(i)}) | 1
+	}
+	return d
 }
 
 func (d *dictionaryMaker) item(i int) []byte {
@@ -52,7 +58,7 @@ func (d *dictionaryMaker) item(i int) []byte {
 
 // number returns the number of the value, false where it would be one too many.
 func (d *dictionaryMaker) number(value []byte) (uint32, bool) {
-	hash := uint32(maphash.Bytes(d.seed, value))
+	hash := d.hash(value)
 	mask := uint32(len(d.table) - 1)
 	at := hash & mask
 	for ; d.table[at] != 0; at = (at + 1) & mask {
@@ -75,6 +81,24 @@ func (d *dictionaryMaker) number(value []byte) (uint32, bool) {
 		d.grow()
 	}
 	return uint32(d.items - 1), true
+}
+
+// hash mixes short values by hand: most are, and a call for each would be most of the work.
+func (d *dictionaryMaker) hash(value []byte) uint32 {
+	n := len(value)
+	var a, b uint64
+	switch {
+	case n > 16:
+		return uint32(maphash.Bytes(d.seed, value))
+	case n >= 8:
+		a, b = binary.LittleEndian.Uint64(value), binary.LittleEndian.Uint64(value[n-8:])
+	case n >= 4:
+		a, b = uint64(binary.LittleEndian.Uint32(value)), uint64(binary.LittleEndian.Uint32(value[n-4:]))
+	case n > 0:
+		a, b = uint64(value[0])|uint64(value[n/2])<<8|uint64(value[n-1])<<16, 0
+	}
+	hi, lo := bits.Mul64(a^d.mix[0], b^d.mix[1]^uint64(n))
+	return uint32(hi ^ lo ^ (hi^lo)>>32)
 }
 
 func (d *dictionaryMaker) grow() {

@@ -326,7 +326,7 @@ func (b *leafBuilder) fsst() *fsstValues {
 	if !e.saves(fsstSample(b.data, b.ends)) {
 		return nil
 	}
-	out := make([]byte, 0, len(b.data)/2+len(b.data)/8)
+	out := takeBuffer(len(b.data)/2 + len(b.data)/8)
 	ends := make([]uint32, len(b.ends))
 	from := uint32(0)
 	for i, to := range b.ends {

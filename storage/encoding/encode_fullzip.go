@@ -97,10 +97,10 @@ func (z *zipWriter) zipFixed(valueBytes int) {
 	b := z.b
 	valid := b.validLevels()
 	if z.controlBytes == 0 && valid == nil && b.itemBits != 1 {
-		z.out = append([]byte(nil), b.data...)
+		z.out, b.data = b.data, takeBuffer(len(b.data)) // the page is the array itself
 		return
 	}
-	z.out = make([]byte, 0, z.lv.entries*z.controlBytes+b.slots*valueBytes)
+	z.out = takeBuffer(z.lv.entries*z.controlBytes + b.slots*valueBytes)
 	slot := 0
 	for entry := range z.lv.entries {
 		z.control(entry)
@@ -124,6 +124,7 @@ func (z *zipWriter) zipVariable() (*encpb.CompressiveEncoding, error) {
 		message = b.rowEncoding()
 	}
 	data, ends := b.data, b.ends
+	var coded []byte
 	zip, err := b.valueZip()
 	if err != nil {
 		return nil, err
@@ -132,8 +133,9 @@ func (z *zipWriter) zipVariable() (*encpb.CompressiveEncoding, error) {
 		message = generalEncoding(zip.scheme, zip.level, message)
 	} else if f := b.fsst(); f != nil {
 		data, ends, message = f.data, f.ends, f.message()
+		coded = data
 	}
-	z.out = make([]byte, 0, z.lv.entries*(z.controlBytes+4)+len(data))
+	z.out = takeBuffer(z.lv.entries*(z.controlBytes+4) + len(data))
 	slot, from := 0, uint32(0)
 	var scratch []byte
 	for entry := range z.lv.entries {
@@ -158,6 +160,9 @@ func (z *zipWriter) zipVariable() (*encpb.CompressiveEncoding, error) {
 		}
 		z.out = append(z.out, value...)
 		from = to
+	}
+	if coded != nil {
+		giveBuffer(coded)
 	}
 	return message, nil
 }

@@ -2,6 +2,7 @@ package encoding
 
 import (
 	"math"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -306,6 +307,7 @@ func (b *leafBuilder) appendRun(src leafSource, lo, hi int) error {
 	}
 	switch b.kind {
 	case leafFixed:
+		b.data = withRoom(b.data, (hi-lo)*b.valueBytes)
 		b.data = append(b.data, src.data[lo*b.valueBytes:hi*b.valueBytes]...)
 	case leafBool:
 		b.data = appendBytesOfBits(b.data, src.bits, src.bitsAt+lo, src.bitsAt+hi)
@@ -326,12 +328,19 @@ func appendVariable[T int32 | int64](b *leafBuilder, data []byte, offsets []T) e
 		return errs.New(errs.ErrUnsupported, "column %q: a row of more than 2 GiB cannot be written", b.path())
 	}
 	at := T(len(b.data)) - first
-	b.data = append(b.data, data[first:last]...)
-	prev := first
-	for _, off := range offsets[1:] {
-		b.maxLen = max(b.maxLen, int(off-prev))
-		prev = off
-		b.ends = append(b.ends, uint32(off+at))
+	b.data = append(withRoom(b.data, int(last-first)), data[first:last]...)
+	n, more := len(b.ends), len(offsets)-1
+	if cap(b.ends)-n < more {
+		b.ends = slices.Grow(b.ends, max(n, more))
 	}
+	b.ends = b.ends[:n+more]
+	ends := b.ends[n:]
+	prev, longest := first, T(0)
+	for i, off := range offsets[1:] {
+		longest = max(longest, off-prev)
+		prev = off
+		ends[i] = uint32(off + at)
+	}
+	b.maxLen = max(b.maxLen, int(longest))
 	return nil
 }

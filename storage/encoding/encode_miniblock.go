@@ -22,9 +22,12 @@ func (b *leafBuilder) encodeMiniBlock(lv pageLevels, opts EncodeOptions) (*Page,
 	}
 	w := chunkWriter{lv: lv, vals: vals, v22: opts.V22}
 	w.rep, w.def = codecFor(lv.rep, lv.maxRep, opts.V22), codecFor(lv.def, lv.maxDef, opts.V22)
-	w.chunks = make([]byte, 0, len(b.data)+4*len(b.ends)+lv.entries/2+4096) // about the size of plain values, so that it grows seldom
+	w.chunks = takeBuffer(len(b.data) + 4*len(b.ends) + lv.entries/2 + 4096) // about the size of plain values, so that it grows seldom
 	if err := w.run(b.slots); err != nil {
 		return nil, err
+	}
+	if f, ok := vals.(*fsstValues); ok {
+		giveBuffer(f.data)
 	}
 	m := &encpb.MiniBlockLayout{
 		ValueCompression: vals.message(),

@@ -95,6 +95,7 @@ func (b *leafBuilder) appendVectors(src leafSource, lo, hi int) {
 	if b.itemBits == 1 {
 		b.data = appendBytesOfBits(b.data, src.bits, src.bitsAt+lo*items, src.bitsAt+hi*items)
 	} else {
+		b.data = withRoom(b.data, (hi-lo)*b.valueBytes)
 		b.data = append(b.data, src.data[lo*b.valueBytes:hi*b.valueBytes]...)
 	}
 	for d := range b.dims {

@@ -54,7 +54,7 @@ func (o WriterOptions) Validate() error {
 	return nil
 }
 
-// Writer writes one data or index file from batches. It keeps about one page of values per column; the bytes go out in the order of the columns,
+// Writer writes one data or index file from batches. It keeps about one page of values per column, and the pages of the last batch; the bytes go out in the order of the columns,
 // so the same batches give the same file. It is used by one goroutine at a time. After an error only Abort may follow.
 type Writer struct {
 	out      *container
@@ -65,6 +65,7 @@ type Writer struct {
 	leaves   []*filepb.ColumnMetadata // by physical column
 	memory   *mem.Reservation         // nil without a budget
 	check    *writeCheck              // invariant builds: what is compared at the end
+	pending  []columnPage             // made by the last call, written while the next one makes more
 	rows     uint64
 	err      error
 }
@@ -73,12 +74,13 @@ type writerColumn struct {
 	field     *schema.Field
 	encoder   *encoding.ColumnEncoder
 	firstLeaf int
-	pages     []leafPage
+	pages     []columnPage
 }
 
-type leafPage struct {
-	leaf int
-	page *encoding.Page
+type columnPage struct {
+	column *writerColumn
+	leaf   int
+	page   *encoding.Page
 }
 
 // Written describes a finished file.
@@ -203,6 +205,9 @@ func (w *Writer) charge(more int64) error {
 	for _, c := range w.columns {
 		n += c.encoder.KeptBytes()
 	}
+	for _, p := range w.pending {
+		n += p.page.SizeBytes()
+	}
 	if more > 0 {
 		n *= 2
 	}
@@ -245,6 +250,7 @@ func (w *Writer) stepRows(arrays []arrow.Array, rows int) (step int, bytes int64
 
 func (w *Writer) writeSlice(ctx context.Context, arrays []arrow.Array, lo, hi int) error {
 	group, ctx := spawn.WithContext(ctx, w.opts.Parallel)
+	group.Go("write pages", w.writePages)
 	for i, c := range w.columns {
 		group.Go("encode "+c.field.Name, func() error {
 			arr := array.NewSlice(arrays[i], int64(lo), int64(hi))
@@ -255,26 +261,35 @@ func (w *Writer) writeSlice(ctx context.Context, arrays []arrow.Array, lo, hi in
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return w.writePages()
-}
-
-func (c *writerColumn) keep(leaf int, p *encoding.Page) error {
-	c.pages = append(c.pages, leafPage{leaf: c.firstLeaf + leaf, page: p})
+	w.collect()
 	return nil
 }
 
-func (w *Writer) writePages() error {
+func (c *writerColumn) keep(leaf int, p *encoding.Page) error {
+	c.pages = append(c.pages, columnPage{column: c, leaf: c.firstLeaf + leaf, page: p})
+	return nil
+}
+
+// collect takes the new pages in the order of the columns, so that the file does not depend on who was first.
+func (w *Writer) collect() {
 	for _, c := range w.columns {
-		for i, p := range c.pages {
-			meta, err := w.out.writePage(p.page)
-			if err != nil {
-				return fmt.Errorf("column %q: %w", c.field.Name, err)
-			}
-			w.leaves[p.leaf].Pages = append(w.leaves[p.leaf].Pages, meta)
-			c.pages[i] = leafPage{}
-		}
+		w.pending = append(w.pending, c.pages...)
+		clear(c.pages)
 		c.pages = c.pages[:0]
 	}
+}
+
+func (w *Writer) writePages() error {
+	for _, p := range w.pending {
+		meta, err := w.out.writePage(p.page)
+		if err != nil {
+			return fmt.Errorf("column %q: %w", p.column.field.Name, err)
+		}
+		p.page.Recycle()
+		w.leaves[p.leaf].Pages = append(w.leaves[p.leaf].Pages, meta)
+	}
+	clear(w.pending)
+	w.pending = w.pending[:0]
 	return nil
 }
 
@@ -310,12 +325,14 @@ func (w *Writer) Finish(ctx context.Context) (Written, error) {
 
 func (w *Writer) finish(ctx context.Context) error {
 	group, _ := spawn.WithContext(ctx, w.opts.Parallel)
+	group.Go("write pages", w.writePages)
 	for _, c := range w.columns {
 		group.Go("encode "+c.field.Name, func() error { return c.encoder.Flush(c.keep) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	w.collect()
 	if err := w.writePages(); err != nil {
 		return err
 	}
@@ -335,6 +352,9 @@ func (w *Writer) finish(ctx context.Context) error {
 }
 
 func (w *Writer) free() {
+	for _, c := range w.columns {
+		c.encoder.Release()
+	}
 	if w.memory != nil {
 		w.memory.Free()
 	}
