@@ -592,6 +592,8 @@ func candidateTable(p CandidatePlan) (TableRef, bool) {
 		return p.Table, true
 	case *KeyMask:
 		return p.Table, true
+	case *JoinMask:
+		return p.Table, true
 	}
 	for _, c := range p.Children() {
 		if ref, ok := candidateTable(c); ok {

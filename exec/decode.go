@@ -243,6 +243,7 @@ type candidateJSON struct {
 	Match     index.Match     `json:"match,omitempty"`
 	Coverage  *Coverage       `json:"coverage,omitempty"`
 	Keys      *planJSON       `json:"keys,omitempty"`
+	Join      JoinKind        `json:"join,omitempty"`
 	Inputs    []candidateJSON `json:"inputs,omitempty"`
 }
 
@@ -272,6 +273,12 @@ func (c planCodec) candidate(p CandidatePlan) (*candidateJSON, error) { //nolint
 		out.Kind = "or"
 	case *CandidateNot:
 		out.Kind = "not"
+	case *JoinMask:
+		keys, err := c.encode(p.Keys)
+		if err != nil {
+			return nil, err
+		}
+		*out = candidateJSON{Kind: "join_mask", Table: &p.Table, Columns: p.Columns, Join: p.Kind, Keys: &keys}
 	case *KeyMask:
 		keys, err := c.encode(p.Keys)
 		if err != nil {
@@ -326,6 +333,12 @@ func (c planCodec) decodeCandidate(j *candidateJSON, depth int) (CandidatePlan, 
 			return nil, err
 		}
 		return &KeyMask{Table: table, Column: j.Column, Keys: keys, Index: j.Index, Kind: j.IndexKind, Match: j.Match, Reason: j.Reason, Coverage: j.coverage()}, nil
+	case j.Kind == "join_mask" && len(inputs) == 0 && j.Keys != nil:
+		keys, err := c.decode(*j.Keys, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		return &JoinMask{Table: table, Columns: j.Columns, Kind: j.Join, Keys: keys}, nil
 	case j.Kind == "index_lookup" && len(inputs) <= 1:
 		p := &IndexLookup{Table: table, Column: j.Column, Kind: j.IndexKind, Index: j.Index, Fresh: j.Fresh, Match: j.Match, Coverage: j.coverage(),
 			Predicate: index.Predicate{Op: j.Op, LowerInclusive: j.Lower, UpperInclusive: j.Upper}}

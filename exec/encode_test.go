@@ -38,6 +38,7 @@ func everyPlan(t testing.TB) map[string]Plan {
 		&CandidateNot{Input: recheck},
 		&KeyMask{Table: ref, Column: "id", Keys: all, Index: "i", Kind: index.KindBTree, Match: index.AtMost, Coverage: Coverage{ByIndex: 2}},
 		&KeyMask{Table: ref, Column: "id", Keys: all, Reason: "broken"},
+		&JoinMask{Table: ref, Columns: []string{"id", "g"}, Kind: JoinAnti, Keys: all},
 	}}
 	scan := must(NewScan(table, ScanSpec{Columns: []string{"id", "g"}, Candidates: candidates, Filter: cond, Reason: "no usable index"}))(t)
 	g, s := col(all, "group"), col(all, "s")

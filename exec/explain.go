@@ -34,7 +34,10 @@ func (n explained) describe(stats *Stats) (string, []explained) {
 		for _, c := range n.candidate.Children() {
 			children = append(children, explained{candidate: c})
 		}
-		if m, ok := n.candidate.(*KeyMask); ok {
+		switch m := n.candidate.(type) {
+		case *KeyMask:
+			children = append(children, explained{plan: m.Keys})
+		case *JoinMask:
 			children = append(children, explained{plan: m.Keys})
 		}
 		return line, children

@@ -70,6 +70,9 @@ func (c *Context) scanRows(n *logical.Scan) float64 {
 		rows *= c.selectivity(n, cond, total)
 	}
 	for _, m := range n.Masks {
+		if m.Kind != logical.JoinSemi {
+			continue
+		}
 		rows = min(rows, c.rowsOf(m.Keys))
 	}
 	return rows

@@ -124,7 +124,9 @@ func splitScan(scan *logical.Scan, output []logical.Named, keys []expr.Expr) (ea
 		first[id] = true
 	}
 	for _, m := range scan.Masks {
-		first[m.Col] = true
+		for _, id := range m.Cols {
+			first[id] = true
+		}
 	}
 	used := make(map[logical.ColumnID]bool)
 	for _, e := range output {

@@ -29,7 +29,7 @@ func (c *Context) candidates(n *logical.Scan) (exec.CandidatePlan, bool, error) 
 		indexed = indexed || byIndex
 	}
 	for _, m := range n.Masks {
-		p, err := c.keyMask(b, m)
+		p, err := c.mask(b, m)
 		if err != nil {
 			return nil, false, err
 		}
@@ -41,13 +41,29 @@ func (c *Context) candidates(n *logical.Scan) (exec.CandidatePlan, bool, error) 
 	return &exec.CandidateAnd{Inputs: plans}, indexed, nil
 }
 
-func (c *Context) keyMask(b *candidateBuilder, m logical.Mask) (exec.CandidatePlan, error) {
+func (c *Context) mask(b *candidateBuilder, m logical.Mask) (exec.CandidatePlan, error) {
 	keys, err := c.lowerNode(m.Keys)
 	if err != nil {
 		return nil, err
 	}
+	if len(m.Cols) == 1 && m.Kind == logical.JoinSemi {
+		return c.keyMask(b, m.Cols[0], keys)
+	}
+	out := &exec.JoinMask{Table: b.scan.Table.Ref(), Kind: exec.JoinKind(m.Kind), Keys: keys.plan}
+	for _, id := range m.Cols {
+		at := slices.IndexFunc(b.scan.Cols, func(col logical.ScanColumn) bool { return col.ID == id })
+		if at < 0 {
+			return nil, errs.New(errs.ErrInternal, "mask on column #%d, which the scan does not read", id)
+		}
+		out.Columns = append(out.Columns, b.scan.Cols[at].Source)
+	}
+	return out, nil
+}
+
+// keyMask is a mask that an index may answer.
+func (c *Context) keyMask(b *candidateBuilder, id logical.ColumnID, keys lowered) (exec.CandidatePlan, error) {
 	for _, col := range b.scan.Cols {
-		if col.ID != m.Col {
+		if col.ID != id {
 			continue
 		}
 		mask := &exec.KeyMask{Table: b.scan.Table.Ref(), Column: col.Source, Keys: keys.plan}
@@ -64,7 +80,7 @@ func (c *Context) keyMask(b *candidateBuilder, m logical.Mask) (exec.CandidatePl
 		}
 		return mask, nil
 	}
-	return nil, errs.New(errs.ErrInternal, "mask on column #%d, which the scan does not read", m.Col)
+	return nil, errs.New(errs.ErrInternal, "mask on column #%d, which the scan does not read", id)
 }
 
 // readFirstShare and readFirstWidth: a filter that keeps less than this share of the rows, over columns that are this many times narrower than

@@ -126,7 +126,9 @@ func keyExprs(keys []logical.SortKey) []expr.Expr {
 func pruneScan(n *logical.Scan, need idSet) *logical.Scan {
 	filter := with(nil, n.Filter...)
 	for _, m := range n.Masks {
-		filter[m.Col] = true
+		for _, id := range m.Cols {
+			filter[id] = true
+		}
 	}
 	m := *n
 	m.Cols = nil
@@ -141,7 +143,7 @@ func pruneScan(n *logical.Scan, need idSet) *logical.Scan {
 	}
 	m.Masks = make([]logical.Mask, len(n.Masks))
 	for i, mask := range n.Masks {
-		m.Masks[i] = logical.Mask{Col: mask.Col, Keys: exact(prune(mask.Keys, columnSet(mask.Keys.Columns())), mask.Keys.Columns())}
+		m.Masks[i] = logical.Mask{Cols: mask.Cols, Kind: mask.Kind, Keys: exact(prune(mask.Keys, columnSet(mask.Keys.Columns())), mask.Keys.Columns())}
 	}
 	if n.RowAddr != nil && !need[n.RowAddr.ID] {
 		m.RowAddr = nil

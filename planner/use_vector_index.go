@@ -110,7 +110,7 @@ func (s *searchRewrite) throughProject(n *logical.Project, key expr.Expr) (logic
 }
 
 // throughJoin searches the side that the key is about, where no row of that side can be dropped after the cut: the other side either keeps every row, or
-// filters by one equality and can be asked first, as a mask.
+// filters by equalities alone and can be asked first, as a mask.
 func (s *searchRewrite) throughJoin(n *logical.Join, key expr.Expr) (logical.Node, error) {
 	left, right := columnSet(n.Left.Columns()), columnSet(n.Right.Columns())
 	ranked, other, rankedCols, otherCols := n.Left, n.Right, left, right
@@ -124,12 +124,14 @@ func (s *searchRewrite) throughJoin(n *logical.Join, key expr.Expr) (logical.Nod
 	switch n.Kind {
 	case logical.JoinLeft, logical.JoinMark, logical.JoinSingle:
 	case logical.JoinInner, logical.JoinSemi:
-		masked := s.withMask(ranked, other, n.On, rankedCols, otherCols)
-		if masked == nil {
+		if ranked = s.withMask(ranked, other, logical.JoinSemi, n.On, rankedCols, otherCols); ranked == nil {
 			return nil, nil //nolint:nilnil // see rewrite
 		}
-		ranked = masked
-	default: // an anti join keeps what has no match: a mask cannot say that
+	case logical.JoinAnti, logical.JoinNullAwareAnti:
+		if ranked = s.withMask(ranked, other, n.Kind, n.On, rankedCols, otherCols); ranked == nil {
+			return nil, nil //nolint:nilnil // see rewrite
+		}
+	default:
 		return nil, nil //nolint:nilnil // see rewrite
 	}
 	in, err := s.rewrite(ranked, key)
@@ -149,16 +151,30 @@ func (s *searchRewrite) throughJoin(n *logical.Join, key expr.Expr) (logical.Nod
 // maskKeysMax is the largest other side that is worth reading twice, once for its keys and once for the join.
 const maskKeysMax = 5e6
 
-// withMask restricts the scan below ranked to the rows that have a partner in other; nil where that cannot be said by one equality.
-func (s *searchRewrite) withMask(ranked, other logical.Node, on []expr.Expr, rankedCols, otherCols map[logical.ColumnID]bool) logical.Node {
-	if len(on) != 1 || s.c.rowsOf(other) > maskKeysMax || !repeatable(other) {
+// withMask restricts the scan below ranked to the rows that have a partner in other, or have none for an anti join; nil where that cannot be said by
+// equalities alone.
+func (s *searchRewrite) withMask(ranked, other logical.Node, kind logical.JoinKind, on []expr.Expr, rankedCols, otherCols map[logical.ColumnID]bool) logical.Node {
+	on = splitAll(on)
+	if len(on) == 0 || s.c.rowsOf(other) > maskKeysMax || !repeatable(other) {
 		return nil
 	}
-	a, b, ok := equality(on[0], rankedCols, otherCols)
-	if !ok {
-		return nil
+	m := joinMask{kind: kind, other: other}
+	var keys []expr.Expr
+	for _, cond := range on {
+		a, b, ok := equality(cond, rankedCols, otherCols)
+		if !ok {
+			return nil
+		}
+		keys, m.otherKeys = append(keys, a), append(m.otherKeys, b)
 	}
-	return maskScan(s.c, ranked, a, other, b)
+	return m.onScan(s.c, ranked, keys)
+}
+
+// joinMask is a join that only filters, on its way to the scan of what it filters.
+type joinMask struct {
+	kind      logical.JoinKind // JoinSemi, JoinAnti or JoinNullAwareAnti
+	other     logical.Node
+	otherKeys []expr.Expr // over other's columns
 }
 
 // repeatable says that a plan yields the same rows each time it runs: nothing random, and no cut that may fall differently among equals.
@@ -181,23 +197,31 @@ func repeatable(n logical.Node) bool {
 	return same
 }
 
-// maskScan adds "key IN (otherKey of other)" to the scan below n; nil where key is not plainly one of its columns. Below a join the rows that fail may go
+// onScan adds the mask to the scan below n; nil where keys, over n's columns, are not plainly columns of it. Below a join the rows that fail may go
 // early on a side whose rows it never pads with NULLs.
-func maskScan(c *Context, n logical.Node, key expr.Expr, other logical.Node, otherKey expr.Expr) logical.Node {
+func (m *joinMask) onScan(c *Context, n logical.Node, keys []expr.Expr) logical.Node {
 	switch n := n.(type) {
 	case *logical.Project:
-		in := maskScan(c, n.Input, substitute(key, definitions(n.Exprs)), other, otherKey)
+		inner := make([]expr.Expr, len(keys))
+		for i, k := range keys {
+			inner[i] = substitute(k, definitions(n.Exprs))
+		}
+		in := m.onScan(c, n.Input, inner)
 		if in == nil {
 			return nil
 		}
 		return &logical.Project{Input: in, Exprs: n.Exprs}
 	case *logical.Join:
 		out := *n
+		from := func(side logical.Node) bool {
+			cols := columnSet(side.Columns())
+			return !slices.ContainsFunc(keys, func(k expr.Expr) bool { return !usesOnly(k, cols) })
+		}
 		switch {
-		case n.Kind != logical.JoinFull && usesOnly(key, columnSet(n.Left.Columns())):
-			out.Left = maskScan(c, n.Left, key, other, otherKey)
-		case n.Kind == logical.JoinInner && usesOnly(key, columnSet(n.Right.Columns())):
-			out.Right = maskScan(c, n.Right, key, other, otherKey)
+		case n.Kind != logical.JoinFull && from(n.Left):
+			out.Left = m.onScan(c, n.Left, keys)
+		case n.Kind == logical.JoinInner && from(n.Right):
+			out.Right = m.onScan(c, n.Right, keys)
 		default:
 			return nil
 		}
@@ -206,22 +230,30 @@ func maskScan(c *Context, n logical.Node, key expr.Expr, other logical.Node, oth
 		}
 		return &out
 	case *logical.Scan:
-		col, ok := key.(*expr.Column)
-		if _, addressable := n.Table.(exec.Addressable); !ok || !addressable {
-			return nil
-		}
-		keys := logical.Column{ID: c.IDs.Next(), Name: col.Name, Type: otherKey.Type(), Nullable: true}
-		if !arrow.TypeEqual(col.T, otherKey.Type()) {
-			return nil
-		}
-		m := *n
-		m.Masks = append(slices.Clone(n.Masks), logical.Mask{
-			Col:  col.ID,
-			Keys: &logical.Distinct{Input: &logical.Project{Input: other, Exprs: []logical.Named{{Column: keys, Expr: otherKey}}}},
-		})
-		return &m
+		return m.atScan(c, n, keys)
 	}
 	return nil
+}
+
+func (m *joinMask) atScan(c *Context, n *logical.Scan, keys []expr.Expr) logical.Node {
+	if _, addressable := n.Table.(exec.Addressable); !addressable {
+		return nil
+	}
+	mask := logical.Mask{Kind: m.kind}
+	exprs := make([]logical.Named, len(keys))
+	for i, k := range keys {
+		col, ok := k.(*expr.Column)
+		if !ok || !arrow.TypeEqual(col.T, m.otherKeys[i].Type()) {
+			return nil
+		}
+		mask.Cols = append(mask.Cols, col.ID)
+		key := logical.Column{ID: c.IDs.Next(), Name: col.Name, Type: col.T, Nullable: true}
+		exprs[i] = logical.Named{Column: key, Expr: m.otherKeys[i]}
+	}
+	mask.Keys = &logical.Distinct{Input: &logical.Project{Input: m.other, Exprs: exprs}}
+	out := *n
+	out.Masks = append(slices.Clone(n.Masks), mask)
+	return &out
 }
 
 // atScan makes the search and, above it, the value of the sort key.

@@ -65,9 +65,10 @@ type ScanColumn struct {
 	FilterOnly bool // Filter and Masks use it, the scan does not output it
 }
 
-// Mask keeps the rows whose column is among the keys that a plan of one column yields.
+// Mask keeps the rows whose columns are among the rows of keys that a plan yields, a column for each of them, or with an anti join those whose are not.
 type Mask struct {
-	Col  ColumnID
+	Cols []ColumnID
+	Kind JoinKind // JoinSemi, JoinAnti or JoinNullAwareAnti
 	Keys Node
 }
 

@@ -200,11 +200,20 @@ func (n *Scan) Describe() exec.Description {
 func maskProps(n *Scan) []exec.Prop {
 	var out []exec.Prop
 	for _, m := range n.Masks {
-		var name string
-		for _, c := range n.Cols {
-			if c.ID == m.Col {
-				name = c.Name
+		names := make([]string, len(m.Cols))
+		for i, id := range m.Cols {
+			for _, c := range n.Cols {
+				if c.ID == id {
+					names[i] = c.Name
+				}
 			}
+		}
+		name := strings.Join(names, ", ")
+		if len(names) > 1 {
+			name = "(" + name + ")"
+		}
+		if m.Kind != JoinSemi {
+			name += " not"
 		}
 		var tables []string
 		Walk(m.Keys, func(k Node) bool {

@@ -107,6 +107,8 @@ var vectorCases = []lakes.Case{
 	{Name: "26 IN", Text: "SELECT id FROM v WHERE id IN (SELECT id FROM perms) ORDER BY " + d + ", id LIMIT 2", Want: ids(2, 3)},
 	{Name: "26 EXISTS", Text: "SELECT id FROM v WHERE EXISTS (SELECT 1 FROM perms p WHERE p.id = v.id) ORDER BY " + d + ", id LIMIT 2", Want: ids(2, 3)},
 	{Name: "26 NOT IN", Text: "SELECT id FROM v WHERE id NOT IN (SELECT id FROM perms) ORDER BY " + d + ", id LIMIT 4", Want: ids(1, 6, 4)},
+	{Name: "26 NOT EXISTS", Text: "SELECT id FROM v WHERE NOT EXISTS (SELECT 1 FROM perms p WHERE p.id = v.id) ORDER BY " + d + ", id LIMIT 4", Want: ids(1, 6, 4)},
+	{Name: "26 EXISTS by two columns", Text: "SELECT id FROM v WHERE EXISTS (SELECT 1 FROM v u WHERE u.id = v.id AND u.cat = v.cat AND u.id > 1) ORDER BY " + d + ", id LIMIT 2", Want: ids(6, 2)},
 	{Name: "26 nobody is allowed", Text: "SELECT v.id FROM v JOIN nobody p ON p.id = v.id ORDER BY " + d + ", v.id LIMIT 2", Want: nil},
 	{Name: "26 nobody is allowed, IN", Text: "SELECT id FROM v WHERE id IN (SELECT id FROM nobody) ORDER BY " + d + ", id LIMIT 2", Want: nil},
 	{Name: "26 a left join filters nothing", Text: "SELECT v.id FROM v LEFT JOIN perms p ON p.id = v.id ORDER BY " + d + ", v.id LIMIT 2", Want: ids(1, 6)},

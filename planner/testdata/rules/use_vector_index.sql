@@ -180,7 +180,7 @@ Project: columns=[id, z]
       │  └─ Search: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=2, method=exact (167232 bytes of vectors are below ann_exact_bytes), columns=[id, v, labels, tenant, ts, wide]
       └─ Scan: table=mem.c, columns=[id, z]
 
-# An anti join is no mask.
+# An anti join is a mask, too.
 rule
 SELECT id FROM lake.vec_ivf_flat_l2 t WHERE NOT EXISTS (SELECT 1 FROM mem.c WHERE c.id = t.id) ORDER BY l2_distance(v, '{q}') LIMIT 2
 ----
@@ -190,7 +190,51 @@ Project: columns=[id]
       ├─ Scan: table=lake.vec_ivf_flat_l2, columns=[id, v, labels, tenant, ts, wide]
       └─ Project: columns=[1 AS 1, id]
          └─ Scan: table=mem.c, columns=[id, z]
-=> the same
+=>
+Project: columns=[id]
+└─ TopN: keys=[distance NULLS LAST], k=2
+   └─ Join: kind=anti, on=(id = id)
+      ├─ Project: columns=[id, v, labels, tenant, ts, wide, sqrt(CAST(_distance AS float64)) AS distance]
+      │  └─ Search: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=2, method=exact (167232 bytes of vectors are below ann_exact_bytes), columns=[id, v, labels, tenant, ts, wide], mask=id not in keys of mem.c
+      └─ Project: columns=[1 AS 1, id]
+         └─ Scan: table=mem.c, columns=[id, z]
+
+# So are several equalities, and NOT IN.
+rule
+SELECT id FROM lake.vec_ivf_flat_l2 t WHERE EXISTS (SELECT 1 FROM lake.vec_ivf_flat_l2 u WHERE u.id = t.id AND u.tenant = t.tenant) ORDER BY l2_distance(v, '{q}') LIMIT 2
+----
+Project: columns=[id]
+└─ TopN: keys=[l2_distance(v, [1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0]) NULLS LAST], k=2
+   └─ Join: kind=semi, on=(id = id) AND (tenant = tenant)
+      ├─ Scan: table=lake.vec_ivf_flat_l2, columns=[id, v, labels, tenant, ts, wide]
+      └─ Project: columns=[1 AS 1, id, tenant]
+         └─ Scan: table=lake.vec_ivf_flat_l2, columns=[id, v, labels, tenant, ts, wide]
+=>
+Project: columns=[id]
+└─ TopN: keys=[distance NULLS LAST], k=2
+   └─ Join: kind=semi, on=(id = id) AND (tenant = tenant)
+      ├─ Project: columns=[id, v, labels, tenant, ts, wide, sqrt(CAST(_distance AS float64)) AS distance]
+      │  └─ Search: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=2, method=exact (167232 bytes of vectors are below ann_exact_bytes), columns=[id, v, labels, tenant, ts, wide], mask=(id, tenant) in keys of lake.vec_ivf_flat_l2
+      └─ Project: columns=[1 AS 1, id, tenant]
+         └─ Scan: table=lake.vec_ivf_flat_l2, columns=[id, v, labels, tenant, ts, wide]
+
+rule
+SELECT id FROM lake.vec_ivf_flat_l2 t WHERE id NOT IN (SELECT id FROM mem.c) ORDER BY l2_distance(v, '{q}') LIMIT 2
+----
+Project: columns=[id]
+└─ TopN: keys=[l2_distance(v, [1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0]) NULLS LAST], k=2
+   └─ Join: kind=null_aware_anti, on=(id = id)
+      ├─ Scan: table=lake.vec_ivf_flat_l2, columns=[id, v, labels, tenant, ts, wide]
+      └─ Project: columns=[id]
+         └─ Scan: table=mem.c, columns=[id, z]
+=>
+Project: columns=[id]
+└─ TopN: keys=[distance NULLS LAST], k=2
+   └─ Join: kind=null_aware_anti, on=(id = id)
+      ├─ Project: columns=[id, v, labels, tenant, ts, wide, sqrt(CAST(_distance AS float64)) AS distance]
+      │  └─ Search: table=lake.vec_ivf_flat_l2, column=v, metric=l2, k=2, method=exact (167232 bytes of vectors are below ann_exact_bytes), columns=[id, v, labels, tenant, ts, wide], mask=id not in keys of mem.c
+      └─ Project: columns=[id]
+         └─ Scan: table=mem.c, columns=[id, z]
 
 # A cut below an aggregate and a join is a search all the same.
 rule
