@@ -15,8 +15,8 @@ func RangeSegment(start, end uint64) *tablepb.U64Segment {
 	return &tablepb.U64Segment{Segment: &tablepb.U64Segment_Range_{Range: &tablepb.U64Segment_Range{Start: start, End: end}}}
 }
 
-// EncodeRowIDs writes the row ids of a fragment's rows, in the order of the rows: runs of ascending ids become ranges, what lies between them
-// arrays. Errors: ErrInternal.
+// EncodeRowIDs writes the row ids of a fragment's rows, in the order of the rows: runs of ascending ids become ranges, what lies between them bitmaps or arrays, whichever
+// is smaller. Errors: ErrInternal.
 func EncodeRowIDs(ids []uint64) ([]byte, error) {
 	out := &tablepb.RowIdSequence{}
 	for len(ids) > 0 {
@@ -60,12 +60,31 @@ func untilRun(ids []uint64) int {
 	return len(ids)
 }
 
-// arraySegment keeps ids as the narrowest offsets to their least.
+// arrayWidth is the bytes of an id in an array that spans so much.
+func arrayWidth(span uint64) uint64 {
+	switch {
+	case span <= math.MaxUint16:
+		return 2
+	case span <= math.MaxUint32:
+		return 4
+	}
+	return 8
+}
+
+// arraySegment keeps ids as a bitmap from their least on, or as the narrowest offsets to it.
 func arraySegment(ids []uint64) *tablepb.U64Segment {
 	least, most, isSorted := ids[0], ids[0], true
 	for i, id := range ids {
 		least, most = min(least, id), max(most, id)
 		isSorted = isSorted && (i == 0 || id > ids[i-1])
+	}
+	if span := most - least; isSorted && span/8 < uint64(len(ids))*arrayWidth(span) {
+		bitmap := make([]byte, span/8+1)
+		for _, id := range ids {
+			bitmap[(id-least)/8] |= 1 << ((id - least) % 8)
+		}
+		present := &tablepb.U64Segment_RangeWithBitmap{Start: least, End: most + 1, Bitmap: bitmap}
+		return &tablepb.U64Segment{Segment: &tablepb.U64Segment_RangeWithBitmap_{RangeWithBitmap: present}}
 	}
 	out := &tablepb.EncodedU64Array{}
 	switch span := most - least; {

@@ -71,6 +71,15 @@ func TestRowIDsReadBack(t *testing.T) {
 			}
 		}
 	}
+	holes := make([]uint64, 0, 1<<16)
+	for id := uint64(1000); len(holes) < 1<<16; id++ {
+		if id%10 != 0 {
+			holes = append(holes, id)
+		}
+	}
+	if b, err := EncodeRowIDs(holes); err != nil || len(b) > 1<<16/6 {
+		t.Fatalf("a range with holes takes %d bytes, %v", len(b), err)
+	}
 	long := make([]uint64, 1<<16)
 	for i := range long {
 		long[i] = uint64(i)

@@ -124,7 +124,7 @@ def do_config(r):
 
 def do_compact(r):
     ds = open_dataset(r)
-    m = ds.optimize.compact_files(target_rows_per_fragment=r.get("target_rows", 1 << 20))
+    m = ds.optimize.compact_files(target_rows_per_fragment=r.get("target_rows", 1 << 20), defer_index_remap=r.get("defer", False))
     return {"version": ds.version, "removed": m.fragments_removed, "added": m.fragments_added}
 
 

@@ -283,6 +283,73 @@ func TestDeletingFromOldTables(t *testing.T) {
 		w.delete(x, func(id int64) bool { return id < 2000 })
 		w.commit(x)
 		w.check("our second delete")
+		x = w.begin()
+		w.ok(x.Replace(bg, nil, nil))
+		w.commit(x)
+		if info := eng.Info(w.path); info.Rows != 0 || info.DataStorageVersion != "2.0" {
+			t.Errorf("emptied: %+v", info)
+		}
+	}
+}
+
+// Indices of kinds that lakesql does not know survive what it does, and never answer for rows that they do not know.
+func TestIndicesOfUnknownKindsSurvive(t *testing.T) {
+	for name, eng := range StartPythons(t) {
+		for _, stable := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s stable ids %t", name, stable), func(t *testing.T) {
+				w := newWriter(t, eng, "2.2", stable)
+				eng.Do("create_index", Request{"path": w.path, "column": "tenant", "kind": "NGRAM", "name": "grams"}, nil)
+				eng.Do("create_index", Request{"path": w.path, "column": "score", "kind": "BLOOMFILTER", "name": "blooms"}, nil)
+				check := func(after string) {
+					t.Helper()
+					w.check(after)
+					found := make(map[string]bool)
+					for _, i := range eng.Info(w.path).Indices {
+						found[i.Name] = true
+					}
+					if !found["grams"] || !found["blooms"] {
+						t.Errorf("%s: the engine lists %v", after, found)
+					}
+					for _, where := range []string{"contains(tenant, 't1')", "contains(tenant, 'changed')", "score = 1"} {
+						if byIndex, byScan := engineIDs(t, eng, w.path, where, true), engineIDs(t, eng, w.path, where, false); len(byIndex) != len(byScan) {
+							t.Errorf("%s: %s: %d rows by index, %d by scan", after, where, len(byIndex), len(byScan))
+						}
+					}
+				}
+				check("built")
+				x := w.begin()
+				w.delete(x, every(7, 3))
+				w.update(x, every(11, 5), "changed", []string{"tenant", "score"})
+				w.append(x, 200)
+				w.commit(x)
+				check("our changes")
+				x = w.begin()
+				w.update(x, every(11, 6), "", []string{"score"})
+				w.commit(x)
+				check("our update of one column")
+				_, err := write.Compact(bg, w.table(), write.CompactOptions{Remapper: write.IndexRemapper{}, TargetRows: 3000})
+				w.ok(err)
+				check("our compaction")
+				eng.Do("optimize_indices", Request{"path": w.path}, nil)
+				check("the engine's index update")
+				x = w.begin()
+				w.delete(x, func(id int64) bool { return id < 600 })
+				w.append(x, 200)
+				w.commit(x)
+				if !stable { // the engine keeps a record of what it moved in place of new segments
+					eng.Do("compact", Request{"path": w.path, "target_rows": 5000, "defer": true}, nil)
+					w.check("the engine's deferred compaction")
+					x = w.begin()
+					w.delete(x, every(13, 4))
+					w.append(x, 100)
+					w.commit(x)
+					w.check("our changes after it")
+					_, err := write.Compact(bg, w.table(), write.CompactOptions{Remapper: write.IndexRemapper{}, TargetRows: 6000})
+					w.ok(err)
+					w.check("our compaction after it")
+				}
+			})
+		}
 	}
 }
 
