@@ -47,6 +47,8 @@ type catalogConfig struct {
 	Name string `yaml:"name"`
 	Kind string `yaml:"kind"` // lance (default) or parquet
 	URI  string `yaml:"uri"`
+	// ReadOnly refuses statements that change tables.
+	ReadOnly bool `yaml:"read_only"`
 }
 
 // byteSize is a number of bytes, written as 1048576, 512MiB, 8GiB.
@@ -157,7 +159,7 @@ func openCatalog(ctx context.Context, c catalogConfig, shared lance.Options) (so
 	}
 	switch c.Kind {
 	case "", "lance":
-		shared.Remote = isRemote(c.URI)
+		shared.Remote, shared.ReadOnly = isRemote(c.URI), c.ReadOnly
 		return lance.Open(c.Name, store, shared), nil
 	case "parquet":
 		return parquet.Open(c.Name, store), nil

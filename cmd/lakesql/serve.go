@@ -27,7 +27,7 @@ const heapFloorBytes = 128 << 20
 type serveFlags struct {
 	listen, config, portFile string
 	lakes, parquets          []string
-	verbose                  bool
+	verbose, readOnly        bool
 }
 
 func serveCommand() *cobra.Command {
@@ -50,7 +50,7 @@ A configuration:
   users:
     - {name: analyst, password: secret}
   catalogs:
-    - {name: prod, kind: lance, uri: /data/lake}
+    - {name: prod, kind: lance, uri: /data/lake, read_only: true}
     - {name: raw, kind: parquet, uri: /data/parquet}`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,6 +66,7 @@ A configuration:
 	cmd.Flags().StringArrayVar(&f.parquets, "parquet", nil, "a folder of Parquet files: NAME=FOLDER; may be repeated")
 	cmd.Flags().StringVar(&f.config, "config", "", "YAML configuration; flags come on top of it")
 	cmd.Flags().StringVar(&f.portFile, "port-file", "", "write the port to this file once connections are accepted")
+	cmd.Flags().BoolVar(&f.readOnly, "read-only", false, "refuse statements that change tables, in every lake")
 	cmd.Flags().BoolVar(&f.verbose, "verbose", false, "log connections and statements")
 	return cmd
 }
@@ -88,6 +89,9 @@ func (f serveFlags) merge() (config, error) {
 		return c, err
 	}
 	c.Catalogs = append(append(c.Catalogs, lakes...), parquets...)
+	for i := range c.Catalogs {
+		c.Catalogs[i].ReadOnly = c.Catalogs[i].ReadOnly || f.readOnly
+	}
 	if f.listen != "" {
 		c.Listen = f.listen
 	}
