@@ -112,7 +112,7 @@ func (c *change) createTable(s *ast.DDL) error {
 	if err != nil {
 		return err
 	}
-	query, err := c.query(s)
+	query, err := c.query()
 	if err != nil {
 		return err
 	}
@@ -159,10 +159,7 @@ func (c *change) isTrained(x *dialect.CreateIndex, t *newTable) bool {
 }
 
 // query is the SELECT of a CREATE TABLE, nil where it has none.
-func (c *change) query(s *ast.DDL) (ast.SelectStatement, error) {
-	if s.OptSelect != nil {
-		return s.OptSelect.Select, nil
-	}
+func (c *change) query() (ast.SelectStatement, error) {
 	own := c.res.request.Rewritten.Table
 	if own == nil || own.Select == "" {
 		return nil, nil //nolint:nilnil // nil is "none"

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -151,6 +152,13 @@ func TestInsertSelectAndCTAS(t *testing.T) {
 	expect(t, s, "SELECT * FROM v", "9\t\\N\t0")
 	do(t, s, "INSERT INTO v SELECT 1000 % 7, upper('x'), (SELECT max(n) FROM t)", "INSERT INTO v (id, n) VALUES (7, (SELECT count(*) FROM t)), (8, DEFAULT)")
 	expect(t, s, "SELECT id, n FROM v WHERE id IN (7, 8) ORDER BY id", "7\t6\n8\t0")
+	for i, query := range []string{"AS SELECT n, count(*) AS c FROM t GROUP BY n", "SELECT n, count(*) AS c FROM t GROUP BY n", "AS (SELECT n, count(*) AS c FROM t GROUP BY n)",
+		"AS WITH q AS (SELECT n FROM t) SELECT n, count(*) AS c FROM q GROUP BY n", "WITH (file_version = '2.1') AS SELECT n, 1 AS c FROM t UNION SELECT 1000, 1"} {
+		if res := do(t, s, fmt.Sprintf("CREATE TABLE q%d %s", i, query)); res.AffectedRows < 6 {
+			t.Errorf("%s: %d rows", query, res.AffectedRows)
+		}
+		do(t, s, fmt.Sprintf("DROP TABLE q%d", i))
+	}
 	do(t, s, "DROP TABLE v", "DROP TABLE IF EXISTS v")
 	refused(t, s, 1051, "DROP TABLE v")
 	refused(t, s, 1146, "INSERT INTO v VALUES (1)")

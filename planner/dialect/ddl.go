@@ -72,7 +72,7 @@ func (r *rewriter) tableSyntax(t token) (done bool, err error) {
 			return true, r.tableOptions(t)
 		}
 		return r.tableSelect(t), nil
-	case "as", "select", "ignore", "replace":
+	case "as", "select":
 		return r.tableSelect(t), nil
 	}
 	if r.ddl.create && len(r.open) == 1 && r.isIndexClause(t) {
@@ -152,18 +152,46 @@ func (r *rewriter) tableOptions(t token) error {
 	return nil
 }
 
-// tableSelect takes [AS] SELECT out of a CREATE TABLE that has columns too.
+// tableSelect takes [AS] SELECT out of a CREATE TABLE: the parser knows few forms of it, and none behind columns. It is parsed on its own.
 func (r *rewriter) tableSelect(t token) bool {
-	if !r.ddl.create || !r.ddl.columns || len(r.open) > 0 {
+	if !r.ddl.create || len(r.open) > 0 || r.count < 3 || r.last.class == classOp && r.last.op == '.' {
 		return false
 	}
 	from := t.start
 	if t.word == "as" {
 		from = t.end
 	}
-	r.res.Table.Select = strings.TrimSuffix(strings.TrimSpace(r.scan.text[from:]), ";")
+	r.res.Table.Select = unwrap(strings.TrimSuffix(strings.TrimSpace(r.scan.text[from:]), ";"))
 	r.remove(t.start, len(r.scan.text))
+	if !r.ddl.columns {
+		r.res.splices[len(r.res.splices)-1].with = "AS SELECT 1"
+	}
 	return true
+}
+
+// unwrap takes off parentheses around a whole query, which the parser does not know there.
+func unwrap(query string) string {
+	if !strings.HasPrefix(query, "(") || !strings.HasSuffix(query, ")") {
+		return query
+	}
+	depth := 0
+	for s := newScanner(query); ; {
+		t, ok := s.next()
+		if !ok {
+			return query
+		}
+		switch {
+		case t.class == classOp && t.op == '(':
+			depth++
+		case t.class == classOp && t.op == ')':
+			if depth--; depth == 0 {
+				if t.end != len(query) {
+					return query
+				}
+				return strings.TrimSpace(query[1 : len(query)-1])
+			}
+		}
+	}
 }
 
 func (r *rewriter) remove(from, to int) {
