@@ -292,8 +292,13 @@ func (c *change) run(ctx *sql.Context, st dml.Statement, ignore bool, tx *provid
 	}
 	outcome, err := staged.run(ctx, st, c.env(ctx, cat, st.Target().Name(), ignore))
 	if err != nil {
-		if !alone && staged.broken {
+		switch {
+		case alone: // rows rolls back
+		case staged.broken:
 			return errors.Join(err, c.session.RollbackNow(ctx))
+		case staged.Changes() == 0:
+			tx.Unstage()
+			return errors.Join(err, staged.Rollback(context.WithoutCancel(ctx)))
 		}
 		return err
 	}

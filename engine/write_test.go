@@ -6,23 +6,27 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lakesql/lakesql/planner/gms/mysqlerr"
 	"github.com/lakesql/lakesql/source"
 	"github.com/lakesql/lakesql/source/lance"
-	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/object"
 )
 
 // openWritable opens an engine over an empty lake in a folder of its own, and a session in it.
 func openWritable(t testing.TB) (*Engine, *Session) {
 	t.Helper()
-	store, err := object.OpenLocal(t.TempDir(), object.LocalOptions{})
+	return openLance(t, t.TempDir(), lance.Options{})
+}
+
+func openLance(t testing.TB, dir string, opts lance.Options) (*Engine, *Session) {
+	t.Helper()
+	store, err := object.OpenLocal(dir, object.LocalOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := Open(context.Background(), Config{Catalogs: []source.Catalog{lance.Open("lake", store, lance.Options{
-		Table: storage.TableOptions{},
-	})}})
+	e, err := Open(context.Background(), Config{Catalogs: []source.Catalog{lance.Open("lake", store, opts)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,4 +358,62 @@ func TestProcedures(t *testing.T) {
 	refused(t, s, 1210, "CALL lakesql.restore('t')")
 	refused(t, s, 1146, "CALL lakesql.restore('u', 1)")
 	refused(t, s, 1210, "CALL lakesql.cleanup('t', 'soon')")
+}
+
+func TestReadOnlyLake(t *testing.T) {
+	dir := t.TempDir()
+	_, s := openLance(t, dir, lance.Options{})
+	do(t, s, "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", "CREATE INDEX i ON t (id)")
+	_, r := openLance(t, dir, lance.Options{ReadOnly: true})
+	for _, text := range []string{"INSERT INTO t VALUES (2)", "REPLACE INTO t VALUES (1)", "UPDATE t SET id = 2", "DELETE FROM t", "TRUNCATE TABLE t", "DROP TABLE t", "CREATE TABLE u (a INT)",
+		"CREATE TABLE u AS SELECT 1 AS a", "ALTER TABLE t ADD COLUMN b INT", "CREATE INDEX j ON t (id)", "DROP INDEX i ON t", "OPTIMIZE TABLE t", "RENAME TABLE t TO u", "CALL lakesql.restore('t', 1)"} {
+		refused(t, r, 1290, text)
+	}
+	expect(t, r, "SELECT * FROM t", "1")
+}
+
+// TestFailedStatementsInTransactions: what a statement could not do leaves the transaction as it was.
+func TestFailedStatementsInTransactions(t *testing.T) {
+	_, s := store(t)
+	do(t, s, "CREATE TABLE u (a TINYINT)", "BEGIN")
+	refused(t, s, 1264, "INSERT INTO t (id, n) VALUES (5, 1), (6, 99999999999)")
+	do(t, s, "INSERT INTO u VALUES (1)")
+	refused(t, s, 1264, "INSERT INTO u SELECT 100 * id FROM t ORDER BY id")
+	refused(t, s, 1264, "UPDATE u SET a = a + 1000")
+	do(t, s, "INSERT INTO u VALUES (2)", "COMMIT")
+	expect(t, s, "SELECT a FROM u ORDER BY a", "1\n2")
+	expect(t, s, "SELECT count(*) FROM t", "4")
+}
+
+// TestConcurrentWriters: appends do not meet, updates of one row are run again.
+func TestConcurrentWriters(t *testing.T) {
+	e, s := store(t)
+	group, ctx := errgroup.WithContext(context.Background())
+	for w := range 4 {
+		own := inLake(t, e)
+		group.Go(func() error {
+			for i := range 5 {
+				for _, text := range []string{fmt.Sprintf("INSERT INTO t (id, n) VALUES (%d, 1)", 100*(w+1)+i), "UPDATE t SET n = n + 1 WHERE id = 1"} {
+					for {
+						res, err := own.Query(ctx, text)
+						if err == nil {
+							if err := res.Close(); err != nil {
+								return err
+							}
+							break
+						}
+						if mysqlerr.Convert(err).Num != 1213 {
+							return err
+						}
+					}
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, s, "SELECT n FROM t WHERE id = 1", "30")
+	expect(t, s, "SELECT count(*) FROM t", "24")
 }

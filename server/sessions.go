@@ -9,6 +9,13 @@ import (
 	"github.com/lakesql/lakesql/planner/gms/provider"
 )
 
+// NewConnection implements mysql.Handler: the greeting tells that statements commit by themselves. Clients that want it otherwise send SET autocommit = 0 only
+// if they were told.
+func (h *handler) NewConnection(c *mysql.Conn) {
+	h.Handler.NewConnection(c)
+	c.StatusFlags |= uint16(mysql.ServerStatusAutocommit)
+}
+
 // ConnectionClosed implements mysql.Handler: what the session has not committed is rolled back.
 func (h *handler) ConnectionClosed(c *mysql.Conn) {
 	h.abandon(c)

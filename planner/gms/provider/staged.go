@@ -44,6 +44,9 @@ func (tx *Transaction) Stage(c source.Catalog, name string, s Staged) {
 	tx.hold = max(tx.hold, holdStatement)
 }
 
+// Unstage forgets changes that came to nothing, so that another table may be changed. The caller ends them.
+func (tx *Transaction) Unstage() { _ = tx.takeStaged() }
+
 // own returns the staged changes of the key's table.
 func (tx *Transaction) own(key tableKey) Staged {
 	tx.mu.Lock()
