@@ -35,10 +35,43 @@ func Union(sets ...*Set) *Set {
 		for _, p := range parts {
 			bitmaps = append(bitmaps, p.Bitmap)
 		}
-		out.put(upper, roaring.FastOr(bitmaps...))
+		out.put(upper, unite(bitmaps))
 	}
 	return out
 }
+
+// unite is the union of two bitmaps or more, none of them empty. The library merges sorted lists one after another, which costs every key once a round; the keys of many
+// lists are marked in a plain bit array instead. Dense bitmaps are no lists but bit arrays themselves, and unite by the word.
+func unite(bitmaps []*roaring.Bitmap) *roaring.Bitmap {
+	var keys uint64
+	var most uint32
+	for _, b := range bitmaps {
+		keys += b.GetCardinality()
+		most = max(most, b.Maximum())
+	}
+	words := uint64(most)/64 + 1
+	n := uint64(len(bitmaps))
+	if n < uniteMin || keys < words/2 || keys/n > words/2 {
+		return roaring.FastOr(bitmaps...)
+	}
+	dense := make([]uint64, words)
+	var some [256]uint32
+	for _, b := range bitmaps {
+		for it := b.ManyIterator(); ; {
+			n := it.NextMany(some[:])
+			if n == 0 {
+				break
+			}
+			for _, k := range some[:n] {
+				dense[k>>6] |= 1 << (k & 63)
+			}
+		}
+	}
+	return roaring.FromDense(dense, false)
+}
+
+// uniteMin lists make the bit array pay.
+const uniteMin = 8
 
 // Intersect returns the keys in all of the sets, smallest first; no set at all gives the empty set.
 func Intersect(sets ...*Set) *Set {
