@@ -343,14 +343,15 @@ func (b *candidateBuilder) lookup(l leaf, e expr.Expr) (exec.CandidatePlan, erro
 // conjunction asks indices first, the most selective one first, and reads the other columns of the rows that are left.
 func (b *candidateBuilder) conjunction(parts []expr.Expr, positive bool) (exec.CandidatePlan, bool, error) {
 	type estimated struct {
-		plan exec.CandidatePlan
-		rows int64
+		plan   exec.CandidatePlan
+		lookup *exec.IndexLookup // nil: a plan of several
+		rows   int64
 	}
 	var lookups []estimated
 	var rest []expr.Expr
 	for _, part := range b.pairRanges(parts) {
 		if part.lookup != nil {
-			lookups = append(lookups, estimated{part.lookup, b.table.Estimate(b.c.Ctx, part.lookup.Index, part.lookup.Predicate)})
+			lookups = append(lookups, estimated{plan: part.lookup, lookup: part.lookup})
 			continue
 		}
 		p, indexed, err := b.tree(part.cond, positive)
@@ -361,11 +362,13 @@ func (b *candidateBuilder) conjunction(parts []expr.Expr, positive bool) (exec.C
 			rest = append(rest, part.cond)
 			continue
 		}
-		rows := b.scan.Table.Rows()
-		if l, ok := p.(*exec.IndexLookup); ok {
-			rows = b.table.Estimate(b.c.Ctx, l.Index, l.Predicate)
+		l, _ := p.(*exec.IndexLookup)
+		lookups = append(lookups, estimated{plan: p, lookup: l, rows: b.scan.Table.Rows()})
+	}
+	for i, l := range lookups {
+		if l.lookup != nil && len(lookups) > 1 { // one alone needs no place
+			lookups[i].rows = b.table.Estimate(b.c.Ctx, l.lookup.Index, l.lookup.Predicate)
 		}
-		lookups = append(lookups, estimated{p, rows})
 	}
 	sort.SliceStable(lookups, func(i, j int) bool { return lookups[i].rows < lookups[j].rows })
 	plans := make([]exec.CandidatePlan, 0, len(lookups)+1)

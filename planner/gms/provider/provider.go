@@ -22,6 +22,7 @@ type Provider struct {
 	catalogs map[string]*Database // by lower-case name
 	fixed    map[string]sql.Database
 	funcs    map[string]sql.Function
+	noUsers  error // go-mysql-server asks for the database mysql before every statement: an error each time, with its stack, would cost more than parsing
 	caps     Caps
 }
 
@@ -45,7 +46,7 @@ var (
 
 // New returns a provider of the catalogs. ErrExists where two have one name or a name is taken.
 func New(catalogs []source.Catalog, caps Caps) (*Provider, error) {
-	p := &Provider{catalogs: make(map[string]*Database), fixed: make(map[string]sql.Database), funcs: functions(), caps: caps.WithDefaults()}
+	p := &Provider{catalogs: make(map[string]*Database), fixed: make(map[string]sql.Database), funcs: functions(), noUsers: sql.ErrDatabaseNotFound.New("mysql"), caps: caps.WithDefaults()}
 	p.fixed["performance_schema"] = &Database{name: "performance_schema", caps: p.caps}
 	p.fixed["sys"] = &Database{name: "sys", caps: p.caps}
 	p.fixed[SystemDatabase] = &Database{name: SystemDatabase, catalog: &systemCatalog{provider: p}, caps: p.caps}
@@ -109,6 +110,9 @@ func (p *Provider) Database(_ *sql.Context, name string) (sql.Database, error) {
 	}
 	if db, ok := p.fixed[name]; ok {
 		return db, nil
+	}
+	if name == "mysql" {
+		return nil, p.noUsers
 	}
 	return nil, sql.ErrDatabaseNotFound.New(name)
 }
