@@ -24,6 +24,16 @@ type OpenOptions struct {
 	// entries of bitmap files; where it is nil or does not know the fragment such an entry is every row that could exist, which is as
 	// exact (Resolve drops rows that do not) but costs about 4 MiB of memory.
 	FragmentRows func(fragment uint32) (rows uint64, ok bool)
+	// State is what MarshalState made of the same segment before (Stateful): the directory is not read from the files again, and lies where State is, which must
+	// stay as it is while the segment is open. Whoever keeps it pays for it. A state that does not fit the files is ErrCorrupt. nil = there is none.
+	State []byte
+}
+
+// Stateful is a segment whose directory (keys, page bounds, NULL lists; not the bitmaps and pages that lookups read) can be kept in a cache.
+type Stateful interface {
+	Segment
+	// MarshalState returns what OpenOptions.State takes.
+	MarshalState() ([]byte, error)
 }
 
 const defaultCacheBytes = 32 << 20

@@ -338,7 +338,9 @@ func (l *life) checkVectors(d *segtest.Dataset) {
 	l.t.Helper()
 	ctx := context.Background()
 	for _, info := range group(d.Snapshot, "v_idx") {
-		open := func(ctx context.Context, name string) (object.File, error) { return d.Snapshot.OpenIndexFile(ctx, info, name) }
+		open := func(ctx context.Context, name string) (object.File, error) {
+			return d.Snapshot.OpenIndexFile(ctx, info, name)
+		}
 		seg, err := vector.Open(ctx, open, index.Meta{Name: "v_idx"}, index.OpenOptions{})
 		if err != nil {
 			l.t.Fatalf("%s: %v", l.done, err)

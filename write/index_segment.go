@@ -55,9 +55,9 @@ type segmentJob struct {
 	spec    IndexSpec
 	field   *schema.Field
 	opts    IndexOptions
-	read    *roaring.Bitmap // fragments whose rows are read
-	take    []takenSegment  // segments whose rows are taken over
-	covers  *roaring.Bitmap // of the new segment
+	read    *roaring.Bitmap   // fragments whose rows are read
+	take    []takenSegment    // segments whose rows are taken over
+	covers  *roaring.Bitmap   // of the new segment
 	center  *vector.Centroids // of a vector index that has them already
 	vectors *vector.Built     // what was made of a vector index
 	id      uuid.UUID
@@ -231,7 +231,9 @@ func (j *segmentJob) writeFilter(ctx context.Context, b columnBuilder, take func
 
 // open opens a segment of the same kind as the new one. A segment that may be stale is never opened: canTake refuses it.
 func (j *segmentJob) open(ctx context.Context, info storage.IndexInfo) (index.Segment, error) {
-	open := func(ctx context.Context, name string) (object.File, error) { return j.snap.OpenIndexFile(ctx, info, name) }
+	open := func(ctx context.Context, name string) (object.File, error) {
+		return j.snap.OpenIndexFile(ctx, info, name)
+	}
 	meta := index.Meta{Name: info.Name, UUID: info.UUID, Kind: j.spec.Kind, FieldID: j.field.ID, Covers: info.Covers, Version: info.Version}
 	opts := index.OpenOptions{Budget: j.opts.Budget, CacheBytes: 1 << 20}
 	if j.addresses() || !j.snap.HasStableRowIDs() {

@@ -38,6 +38,7 @@ type File struct {
 	cache   *index.Cache
 	id      uint64 // of this file in cache
 	opts    index.OpenOptions
+	more    []byte // see StateMore
 }
 
 // OpenFile reads the keys of the bitmap file that open finds; no bitmap is read. Errors: ErrNotFound, ErrCorrupt, ErrUnsupported
@@ -52,7 +53,11 @@ func OpenFile(ctx context.Context, open index.OpenFile, opts index.OpenOptions) 
 		return nil, err
 	}
 	out := &File{path: f.Path(), reader: reader, opts: opts}
-	if err := out.readKeys(ctx); err != nil {
+	read := out.readKeys
+	if opts.State != nil {
+		read = out.readState
+	}
+	if err := read(ctx); err != nil {
 		out.keys.Free()
 		return nil, fmt.Errorf("%s: %w", f.Path(), errs.WithPath(err, f.Path()))
 	}
@@ -61,18 +66,16 @@ func OpenFile(ctx context.Context, open index.OpenFile, opts index.OpenOptions) 
 	return out, nil
 }
 
-func (f *File) readKeys(ctx context.Context) error {
-	cols, err := index.Columns(f.reader, keysColumn, bitmapsColumn)
-	if err != nil {
-		return err
+// columns finds the columns and returns the keys' codec.
+func (f *File) columns() (cols []file.Column, codec key.Codec, err error) {
+	if cols, err = index.Columns(f.reader, keysColumn, bitmapsColumn); err != nil {
+		return nil, codec, err
 	}
-	codec, err := key.NewCodec(cols[0].Field.Type)
-	if err != nil {
-		return err
+	if codec, err = key.NewCodec(cols[0].Field.Type); err != nil {
+		return nil, codec, err
 	}
-	f.keys = key.NewDict(codec, f.opts.Budget)
 	if t := cols[1].Field.Type; t.ID() != arrow.BINARY && t.ID() != arrow.LARGE_BINARY {
-		return errs.Corrupt("schema", -1, "column %q is %s", bitmapsColumn, t)
+		return nil, codec, errs.Corrupt("schema", -1, "column %q is %s", bitmapsColumn, t)
 	}
 	f.bitmaps = cols[1:]
 	f.atOnce = takeRows
@@ -80,6 +83,15 @@ func (f *File) readKeys(ctx context.Context) error {
 		average := float64(size) / float64(max(f.reader.Rows(), 1))
 		f.atOnce = max(1, int(min(takeRows, takeBytes/average)))
 	}
+	return cols, codec, nil
+}
+
+func (f *File) readKeys(ctx context.Context) error {
+	cols, codec, err := f.columns()
+	if err != nil {
+		return err
+	}
+	f.keys = key.NewDict(codec, f.opts.Budget)
 	alloc := compute.GetAllocator(ctx)
 	for row := uint64(0); row < f.reader.Rows(); row += openRows {
 		if err := ctx.Err(); err != nil {

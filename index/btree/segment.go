@@ -12,6 +12,7 @@ import (
 	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/index/key"
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/storage/file"
 	"github.com/lakesql/lakesql/storage/rowset"
 )
@@ -50,17 +51,10 @@ func Open(ctx context.Context, open index.OpenFile, meta index.Meta, opts index.
 	}
 	meta.PhysicalKeys = index.PhysicalKeys(index.KindBTree, meta.Version)
 	s := &Segment{meta: meta}
-	lookup, path, err := openReader(ctx, open, LookupFileName)
-	if err != nil {
-		return nil, err
-	}
-	if s.data, s.path, err = openReader(ctx, open, DataFileName); err != nil {
-		return nil, err
-	}
 	held := opts.Budget.Reserve()
-	if s.bounds, err = readBounds(ctx, lookup, s.data.Rows(), held); err != nil {
+	if err := s.readBounds(ctx, open, opts, held); err != nil {
 		held.Free()
-		return nil, fmt.Errorf("%s: %w", path, errs.WithPath(err, path))
+		return nil, err
 	}
 	if err := s.findColumns(); err != nil {
 		held.Free()
@@ -69,6 +63,41 @@ func Open(ctx context.Context, open index.OpenFile, meta index.Meta, opts index.
 	s.cache = opts.OwnCache()
 	s.id = s.cache.Register()
 	return s, nil
+}
+
+// readBounds opens page_data, and reads page_lookup or the state.
+func (s *Segment) readBounds(ctx context.Context, open index.OpenFile, opts index.OpenOptions, held *mem.Reservation) (err error) {
+	if opts.State == nil {
+		lookup, path, err := openReader(ctx, open, LookupFileName)
+		if err != nil {
+			return err
+		}
+		if s.data, s.path, err = openReader(ctx, open, DataFileName); err != nil {
+			return err
+		}
+		if s.bounds, err = readBounds(ctx, lookup, s.data.Rows(), held); err != nil {
+			return fmt.Errorf("%s: %w", path, errs.WithPath(err, path))
+		}
+		return nil
+	}
+	if s.data, s.path, err = openReader(ctx, open, DataFileName); err != nil {
+		return err
+	}
+	cols, err := index.Columns(s.data, "values")
+	if err != nil {
+		return errs.WithPath(err, s.path)
+	}
+	codec, err := key.NewCodec(cols[0].Field.Type)
+	if err != nil {
+		return errs.WithPath(err, s.path)
+	}
+	if s.bounds, err = boundsOfState(codec, opts.State, held); err != nil {
+		return errs.WithPath(err, s.path)
+	}
+	if s.bounds.rows != s.data.Rows() {
+		return errs.WithPath(errs.Corrupt("segment state", -1, "%d rows, the file has %d", s.bounds.rows, s.data.Rows()), s.path)
+	}
+	return nil
 }
 
 func openReader(ctx context.Context, open index.OpenFile, name string) (*file.Reader, string, error) {

@@ -27,7 +27,7 @@ type Builder struct {
 	labels *bitmap.Collector
 	nulls  rowset.Builder
 	given  *rowset.Set // NULL lists of segments that are taken over
-	keys   []uint64 // one per element of the batch being added
+	keys   []uint64    // one per element of the batch being added
 }
 
 // ItemType returns the type of the labels of a list column, or why it cannot be indexed. Errors: ErrInvalid for a column that is no

@@ -31,7 +31,10 @@ type Segment struct {
 	held  *mem.Reservation
 }
 
-var _ index.FilterSegment = (*Segment)(nil)
+var (
+	_ index.FilterSegment = (*Segment)(nil)
+	_ index.Stateful      = (*Segment)(nil)
+)
 
 // Open opens a segment: labels and NULL lists are read, bitmaps when a lookup asks for them. Errors: ErrUnsupported for a newer
 // index_version or labels without an order, ErrNotFound, ErrCorrupt, ErrMemoryLimit, ErrIO.
@@ -52,7 +55,13 @@ func Open(ctx context.Context, open index.OpenFile, meta index.Meta, opts index.
 	return s, nil
 }
 
-func (s *Segment) readNulls(ctx context.Context, opts index.OpenOptions) error {
+func (s *Segment) readNulls(ctx context.Context, opts index.OpenOptions) (err error) {
+	if kept, ok := s.file.StateMore(); ok {
+		if len(kept) > 0 { // else they are not known
+			s.nulls, err = rowset.ViewTree(kept)
+		}
+		return err
+	}
 	value, ok := s.file.Reader().Metadata(nullsKey)
 	if !ok {
 		return nil // written before NULL lists were kept
@@ -70,6 +79,18 @@ func (s *Segment) readNulls(ctx context.Context, opts index.OpenOptions) error {
 	}
 	s.nulls, err = bitmap.DecodeRows(b, opts.FragmentRows)
 	return err
+}
+
+// MarshalState implements index.Stateful.
+func (s *Segment) MarshalState() ([]byte, error) {
+	if s.nulls == nil {
+		return s.file.MarshalState(nil), nil
+	}
+	nulls, err := rowset.AppendTree(nil, s.nulls)
+	if err != nil {
+		return nil, err
+	}
+	return s.file.MarshalState(nulls), nil
 }
 
 // Meta describes the segment.
