@@ -1,12 +1,17 @@
 package write
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/manifest"
 	"github.com/lakesql/lakesql/storage/object"
@@ -16,6 +21,8 @@ const (
 	keepDefault = 7 * 24 * time.Hour
 	// unfinishedAge: files that no version ever named may belong to a running writer until they are so old.
 	unfinishedAge = 7 * 24 * time.Hour
+	// cleanupReads is how many versions are read at the same time.
+	cleanupReads = 8
 )
 
 // farFuture is after every file's time.
@@ -71,7 +78,7 @@ func Cleanup(ctx context.Context, table *storage.Table, opts CleanupOptions) (Cl
 	}
 	c := &cleanup{
 		target: Target{Store: table.Store(), Dir: table.Dir()}, opts: opts, now: opts.Now(), latest: s,
-		keep: make(map[string]bool), old: make(map[string]bool), kept: make(map[uint64]bool),
+		keep: make(map[string]bool), old: make(map[string]bool),
 	}
 	if err := c.readVersions(ctx); err != nil {
 		return Cleaned{}, err
@@ -91,7 +98,6 @@ type cleanup struct {
 	latest *storage.Snapshot
 	out    Cleaned
 
-	kept    map[uint64]bool // versions that stay
 	expired []manifest.File
 	keep    map[string]bool // paths, relative to the dataset, that a version names which stays
 	old     map[string]bool // that a version names which goes
@@ -107,29 +113,43 @@ func (c *cleanup) readVersions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var mu sync.Mutex
+	group, groupCtx := spawn.WithContext(ctx, cleanupReads)
 	for i, f := range files {
-		m, err := manifest.ReadFile(ctx, c.target.Store, f)
-		if errors.Is(err, errs.ErrNotFound) {
-			continue // another cleanup runs
-		}
-		if err != nil {
-			return err
-		}
-		isOld := i < len(files)-c.opts.KeepLatest && f.Version < c.latest.Version() && !m.Timestamp().After(c.now.Add(-c.opts.OlderThan))
-		switch {
-		case isOld && protected[f.Version]:
-			c.out.Protected = append(c.out.Protected, f.Version)
-			c.note(m, c.keep)
-		case isOld:
-			c.expired = append(c.expired, f)
-			c.note(m, c.old)
-			continue
-		default:
-			c.note(m, c.keep)
-		}
-		c.kept[f.Version] = true
+		group.Go(fmt.Sprintf("read version %d", f.Version), func() error {
+			m, err := manifest.ReadFile(groupCtx, c.target.Store, f)
+			if errors.Is(err, errs.ErrNotFound) {
+				return nil // another cleanup runs
+			}
+			if err != nil {
+				return err
+			}
+			isOld := i < len(files)-c.opts.KeepLatest && f.Version < c.latest.Version() && !m.Timestamp().After(c.now.Add(-c.opts.OlderThan))
+			mu.Lock()
+			defer mu.Unlock()
+			c.sort(f, m, isOld, protected[f.Version])
+			return nil
+		})
 	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	slices.SortFunc(c.expired, func(a, b manifest.File) int { return cmp.Compare(a.Version, b.Version) })
+	slices.Sort(c.out.Protected)
 	return nil
+}
+
+// sort decides about one version.
+func (c *cleanup) sort(f manifest.File, m *manifest.Manifest, isOld, isProtected bool) {
+	if isOld && !isProtected {
+		c.expired = append(c.expired, f)
+		c.note(m, c.old)
+		return
+	}
+	if isOld {
+		c.out.Protected = append(c.out.Protected, f.Version)
+	}
+	c.note(m, c.keep)
 }
 
 func (c *cleanup) note(m *manifest.Manifest, in map[string]bool) {

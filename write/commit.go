@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/invariants"
 	"github.com/lakesql/lakesql/storage/manifest"
 	"github.com/lakesql/lakesql/storage/object"
 	"github.com/lakesql/lakesql/storage/pb/tablepb"
@@ -253,6 +254,11 @@ func (t Target) encode(base *version, op operation, now time.Time) (*next, []byt
 	tx.Uuid = uuid.NewString()
 	n.transaction = tx.GetUuid()
 	content, err := manifest.Encode(n.manifest, n.indices, tx)
+	if err == nil && invariants.Enabled {
+		if _, err := manifest.Decode(content); err != nil {
+			panic(fmt.Sprintf("version %d that was about to be published cannot be read: %v", n.manifest.GetVersion(), err))
+		}
+	}
 	return n, content, err
 }
 

@@ -323,3 +323,54 @@ func TestDropTableLeavesNothing(t *testing.T) {
 		must(t, drop(store))
 	})
 }
+
+// Whatever operation fails, a branch is there whole or not at all, and can be made or removed afterwards; a restore shows the version before or after it.
+func TestBranchesAndRestoresAreAllOrNothing(t *testing.T) {
+	ctx := context.Background()
+	base := object.NewMemory("test")
+	h, table := branching(t, base)
+	deleteRange(t, table, 0, 5)
+	change := func(store object.Store) error {
+		table, err := storage.OpenTable(ctx, store, "t.lance", storage.TableOptions{ReadParallelism: 1})
+		if err != nil {
+			return err
+		}
+		return CreateBranch(ctx, table, "b", storage.Ref{Version: 2}, RefOptions{})
+	}
+	atEveryOperation(t, base, change, func(what string, store *object.Memory, err error, _ bool) {
+		table := openTable(t, Target{Store: store, Dir: "t.lance"})
+		s, atErr := table.At(ctx, storage.Ref{Branch: "b"})
+		if err == nil || atErr == nil { // the branch is there, whoever knows
+			if atErr != nil || s.Rows() != 100 {
+				t.Fatalf("%s: %v, %v", what, err, atErr)
+			}
+		}
+		if err := DeleteBranch(ctx, table, "b"); err != nil && !errors.Is(err, errs.ErrNotFound) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		must(t, change(store))
+		if s, err = openTable(t, Target{Store: store, Dir: "t.lance"}).At(ctx, storage.Ref{Branch: "b"}); err != nil || s.Rows() != 100 {
+			t.Fatalf("%s: %v", what, err)
+		}
+	})
+	restore := func(store object.Store) error {
+		table, err := storage.OpenTable(ctx, store, "t.lance", storage.TableOptions{ReadParallelism: 1})
+		if err != nil {
+			return err
+		}
+		_, err = Restore(ctx, table, storage.Ref{Version: 1}, CommitOptions{})
+		return err
+	}
+	atEveryOperation(t, base, restore, func(what string, store *object.Memory, err error, lost bool) {
+		s, openErr := openTable(t, Target{Store: store, Dir: "t.lance"}).Latest(ctx)
+		must(t, openErr)
+		isNew := s.Version() == 4
+		if isNew != (err == nil) && (!lost || !isNew) {
+			t.Fatalf("%s: version %d, %v", what, s.Version(), err)
+		}
+		if rows := uint64(95); isNew && s.Rows() != 100 || !isNew && s.Rows() != rows {
+			t.Fatalf("%s: %d rows", what, s.Rows())
+		}
+	})
+	_ = h
+}
