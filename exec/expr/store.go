@@ -20,7 +20,8 @@ type strWriter struct {
 	off []int32
 	buf []byte
 
-	paidBytes int // of buf
+	paidBytes    int // of buf
+	droppedBytes int // of the buffer before it: garbage, but not collected yet
 }
 
 func (s *state) strWriter(n int) *strWriter {
@@ -58,7 +59,8 @@ func (w *strWriter) grow(next int) error {
 	}
 	buf := make([]byte, len(w.buf), size)
 	copy(buf, w.buf)
-	w.s.held.Shrink(int64(w.paidBytes))
+	w.s.held.Shrink(int64(w.droppedBytes))
+	w.droppedBytes = w.paidBytes
 	w.buf, w.paidBytes = buf, size
 	return nil
 }
