@@ -31,7 +31,7 @@ type alteration struct {
 
 // alterTable changes columns, defaults, the declared key and the name. Indices are statements of our own (indexes.go).
 func (c *change) alterTable(s *ast.AlterTable) error {
-	if err := c.begin(s.Auth); err != nil {
+	if err := c.beginOn(tableName(s.Table), ast.AuthType_ALTER); err != nil { // the parser names no table in its own
 		return err
 	}
 	if len(s.PartitionSpecs) > 0 {
@@ -433,7 +433,7 @@ func (a *alteration) key(d *ast.IndexSpec) error {
 // optimize compacts tables and extends their indices, and says of each what became of it.
 func (c *change) optimize(x *dialect.OptimizeTable) error {
 	for _, name := range x.Tables {
-		if err := c.beginIndex(name, ast.AuthType_INSERT); err != nil {
+		if err := c.beginOn(name, ast.AuthType_INSERT); err != nil {
 			return err
 		}
 	}

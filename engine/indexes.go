@@ -20,12 +20,12 @@ import (
 func (c *change) ownStatement(own dialect.Own) error {
 	switch x := own.(type) {
 	case *dialect.CreateIndex:
-		if err := c.beginIndex(x.Table, ast.AuthType_INDEX); err != nil {
+		if err := c.beginOn(x.Table, ast.AuthType_INDEX); err != nil {
 			return err
 		}
 		return c.createIndex(x)
 	case *dialect.DropIndex:
-		if err := c.beginIndex(x.Table, ast.AuthType_INDEX); err != nil {
+		if err := c.beginOn(x.Table, ast.AuthType_INDEX); err != nil {
 			return err
 		}
 		return c.dropIndex(x)
@@ -35,8 +35,8 @@ func (c *change) ownStatement(own dialect.Own) error {
 	return errs.New(errs.ErrInternal, "a statement of type %T", own)
 }
 
-// beginIndex checks a privilege on a table and commits what the session has open.
-func (c *change) beginIndex(t dialect.TableName, privilege string) error {
+// beginOn checks a privilege on a table and commits what the session has open.
+func (c *change) beginOn(t dialect.TableName, privilege string) error {
 	database, err := databaseOf(c.ctx, t.Database)
 	if err != nil {
 		return err

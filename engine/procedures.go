@@ -65,7 +65,7 @@ func (c *change) call(s *ast.Call) error {
 	if database, name, ok := strings.Cut(args[0], "."); ok {
 		table = dialect.TableName{Database: strings.Trim(database, "`"), Name: strings.Trim(name, "`")}
 	}
-	if err := c.beginIndex(table, ast.AuthType_ALTER); err != nil {
+	if err := c.beginOn(table, ast.AuthType_ALTER); err != nil {
 		return err
 	}
 	_, lake, err := c.own(table)

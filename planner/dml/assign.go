@@ -2,7 +2,6 @@ package dml
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -191,6 +190,3 @@ func scalarCell(s scalar.Scalar) (cell, error) {
 	}
 	return read(0), nil // the array lives on through the reader of a nested cell; Go's own memory
 }
-
-// maxInt keeps sizes within int64 on the way to reservations.
-func maxInt(u uint64) int64 { return int64(min(u, math.MaxInt64)) }

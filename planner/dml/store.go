@@ -21,12 +21,6 @@ import (
 // put stores one value that is not NULL. Where the value had to be changed it stores the nearest one and says so.
 type put func(c cell) *problem
 
-// nothing is a problem after which NULL is stored: there is no nearest value.
-type storer struct {
-	b   array.Builder
-	put put
-}
-
 // storeOf prepares to append to a builder of the field's type.
 func storeOf(b array.Builder, f arrow.Field, loc *time.Location) (put, error) { //nolint:funlen,gocyclo // a flat switch
 	lim := coltype.LimitsOf(f)

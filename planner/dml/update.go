@@ -10,6 +10,7 @@ import (
 
 	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/exec/expr"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/storage/rowset"
 )
 
@@ -46,21 +47,38 @@ func (n *Update) names() []string {
 // Run implements Statement. Rows whose values stay the same are found, but not changed; a row that a join yields several times is changed once, by the first.
 func (n *Update) Run(ctx context.Context, env *Env, tx Tx) (Outcome, error) {
 	warnings := env.countWarnings()
-	c := &changes{env: env, a: env.assigner(), schema: n.Of.Table.Schema(), columns: n.Columns, seen: &rowset.Set{}}
+	c := &changes{env: env, a: env.assigner(), schema: n.Of.Table.Schema(), columns: n.Columns, seen: &rowset.Set{}, held: env.Exec.Budget.Reserve()}
 	defer c.release()
-	if err := drain(ctx, env.Exec, n.Input, c.add); err != nil {
+	flush := func() error {
+		if len(c.addrs) == 0 {
+			return nil
+		}
+		_, err := tx.Update(ctx, c.addrs, &batches{of: c.done}, n.names())
+		c.changed += uint64(len(c.addrs))
+		c.forget()
+		return err
+	}
+	err := drain(ctx, env.Exec, n.Input, func(batch arrow.RecordBatch) error {
+		if err := c.add(batch); err != nil || c.bytes < updateBytes {
+			return err
+		}
+		return flush()
+	})
+	if err == nil {
+		err = flush()
+	}
+	if err != nil {
 		return Outcome{}, err
 	}
-	out := Outcome{Affected: uint64(len(c.addrs)), Info: matched(c.found, uint64(len(c.addrs)), *warnings)}
+	out := Outcome{Affected: c.changed, Info: matched(c.found, c.changed, *warnings)}
 	if env.FoundRows {
 		out.Affected = c.found
 	}
-	if len(c.addrs) == 0 {
-		return out, nil
-	}
-	_, err := tx.Update(ctx, c.addrs, c.rows(), n.names())
-	return out, err
+	return out, nil
 }
+
+// updateBytes is about how many bytes of new rows are gathered before they are written: addresses stay valid while rows move.
+const updateBytes = 64 << 20
 
 // changes gathers new rows and the addresses of the old ones.
 type changes struct {
@@ -69,22 +87,27 @@ type changes struct {
 	schema  *arrow.Schema
 	columns []int
 
-	seen  *rowset.Set
-	found uint64
+	seen           *rowset.Set
+	seenBytes      int64
+	held           *mem.Reservation
+	found, changed uint64
+
 	addrs []rowset.RowAddr
 	done  []arrow.RecordBatch
-	held  func()
-	size  int64
+	bytes int64 // of done
 }
 
-func (c *changes) release() {
+// forget lets go of rows that were written.
+func (c *changes) forget() {
 	for _, b := range c.done {
 		b.Release()
 	}
-	c.done = nil
-	if c.held != nil {
-		c.held()
-	}
+	c.done, c.addrs, c.bytes = nil, nil, 0
+}
+
+func (c *changes) release() {
+	c.forget()
+	c.held.Free()
 }
 
 func (c *changes) add(batch arrow.RecordBatch) error {
@@ -99,6 +122,12 @@ func (c *changes) add(batch arrow.RecordBatch) error {
 			c.seen.Add(addr)
 			sel = append(sel, int32(i))
 		}
+	}
+	if now := c.seen.SizeBytes(); now > c.seenBytes {
+		if err := c.held.Grow(now - c.seenBytes); err != nil {
+			return err
+		}
+		c.seenBytes = now
 	}
 	c.found += uint64(len(sel))
 	cols := append([]arrow.Array(nil), batch.Columns()[:n]...)
@@ -132,6 +161,9 @@ func (c *changes) add(batch arrow.RecordBatch) error {
 		return err
 	}
 	c.done = append(c.done, rows)
+	for _, col := range rows.Columns() {
+		c.bytes += int64(col.Data().SizeInBytes())
+	}
 	return nil
 }
 
@@ -142,9 +174,6 @@ func sameValue(a, b arrow.Array, i int) bool {
 	}
 	return array.SliceEqual(a, int64(i), int64(i)+1, b, int64(i), int64(i)+1)
 }
-
-// rows yields the new rows, which stay c's until release.
-func (c *changes) rows() *batches { return &batches{of: c.done} }
 
 // batches yields batches that someone else owns.
 type batches struct {
