@@ -85,7 +85,7 @@ func Open(_ context.Context, config Config) (*Engine, error) {
 	a.ExecBuilder = rowexec.NewOverrideBuilder(&explainer{})
 	a.Catalog.StatsProvider = provider.Statistics{}
 	e.sqle = sqle.New(a, &sqle.Config{})
-	parser := translate.NewParser(config.Statement)
+	parser := translate.NewParser(config.Statement, func() bool { return !a.Catalog.MySQLDb.Enabled() })
 	e.sqle.Parser, a.Parser = parser, parser
 	return e, nil
 }

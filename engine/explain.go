@@ -11,6 +11,7 @@ import (
 
 	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/planner/dialect"
+	"github.com/lakesql/lakesql/planner/gms/mysqlerr"
 	"github.com/lakesql/lakesql/planner/gms/translate"
 )
 
@@ -21,6 +22,9 @@ var _ sql.NodeExecBuilder = (*explainer)(nil)
 
 // Build implements sql.NodeExecBuilder; nil means that go-mysql-server builds the node.
 func (x *explainer) Build(ctx *sql.Context, n sql.Node, _ sql.Row) (sql.RowIter, error) {
+	if kill, ok := n.(*plan.Kill); ok {
+		return nil, knownThread(ctx, kill.ConnID)
+	}
 	d, ok := n.(*plan.DescribeQuery)
 	if !ok || !d.Format.Plan && !d.Format.Analyze {
 		return nil, nil
@@ -43,6 +47,16 @@ func (x *explainer) Build(ctx *sql.Context, n sql.Node, _ sql.Row) (sql.RowIter,
 		return sql.RowsToRowIter(sql.NewRow(text)), nil
 	}
 	return lines(req.Node.String()), nil
+}
+
+// knownThread refuses to end a connection that is not there.
+func knownThread(ctx *sql.Context, id uint32) error {
+	for _, p := range ctx.ProcessList.Processes() {
+		if p.Connection == id {
+			return nil
+		}
+	}
+	return mysqlerr.UnknownThread(id)
 }
 
 func lines(text string) sql.RowIter {

@@ -17,6 +17,7 @@ import (
 	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/planner/dialect"
+	"github.com/lakesql/lakesql/planner/gms/mysqlerr"
 	"github.com/lakesql/lakesql/planner/gms/provider"
 	"github.com/lakesql/lakesql/planner/gms/translate"
 )
@@ -37,6 +38,9 @@ func (e *Engine) Run(ctx *sql.Context, call Call) (*Result, error) {
 	rewritten, err := dialect.Rewrite(text, e.config.Statement)
 	if err != nil {
 		return nil, err
+	}
+	if rewritten.IsEmpty() {
+		return nil, mysqlerr.EmptyQuery()
 	}
 	if err := refuseWrite(ctx, rewritten); err != nil {
 		return nil, err
@@ -64,6 +68,7 @@ func (e *Engine) Run(ctx *sql.Context, call Call) (*Result, error) {
 	err = spawn.Guard(func() error { return e.start(ctx, text, call, res) })
 	req.Warnings.Flush(ctx)
 	if err != nil {
+		err = refined(req, err)
 		if cause := inner.Err(); cause != nil && ctx.Context.Err() != nil {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
@@ -96,7 +101,8 @@ func (e *Engine) Prepare(ctx *sql.Context, text string, parsed ast.Statement) ([
 	if err != nil {
 		return nil, err
 	}
-	ctx = ctx.WithContext(translate.WithRequest(ctx.Context, &translate.Request{Statement: st, Rewritten: rewritten}))
+	req := &translate.Request{Statement: st, Rewritten: rewritten}
+	ctx = ctx.WithContext(translate.WithRequest(ctx.Context, req))
 	var out []ColumnInfo
 	err = spawn.Guard(func() error {
 		var node sql.Node
@@ -111,7 +117,10 @@ func (e *Engine) Prepare(ctx *sql.Context, text string, parsed ast.Statement) ([
 		}
 		return err
 	})
-	return out, err
+	if err != nil {
+		return nil, refined(req, err)
+	}
+	return out, nil
 }
 
 func (e *Engine) request(rewritten *dialect.Result, values provider.Values, st *provider.Statement) *translate.Request {
@@ -152,6 +161,21 @@ func (e *Engine) start(ctx *sql.Context, text string, call Call, res *Result) er
 		return err
 	}
 	return nil
+}
+
+// refined puts the error that MySQL gives in the place of what go-mysql-server makes of it: of a statement that is not valid, and of SET for a variable
+// that there is not, which is looked up as a column.
+func refined(req *translate.Request, err error) error {
+	if err == nil || req.Invalid != nil {
+		return req.Invalid
+	}
+	if req.Rewritten.Verb() != "set" || !sql.ErrColumnNotFound.Is(err) {
+		return err
+	}
+	if parts := strings.Split(err.Error(), `"`); len(parts) >= 3 {
+		return sql.ErrUnknownSystemVariable.New(parts[1])
+	}
+	return err
 }
 
 // refuseWrite refuses what changes something in a transaction that is READ ONLY.

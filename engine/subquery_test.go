@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/lakesql/lakesql/internal/errs"
 )
 
 func TestScalarSubqueriesAreConstants(t *testing.T) {
@@ -15,7 +18,7 @@ func TestScalarSubqueriesAreConstants(t *testing.T) {
 	})
 	e := openLake(t, Config{})
 	s := newSession(t, e)
-	if err := failure(s, "SELECT id FROM v WHERE id = (SELECT id FROM perms)"); err == nil || !strings.Contains(err.Error(), "3 rows") {
+	if err := failure(s, "SELECT id FROM v WHERE id = (SELECT id FROM perms)"); !errors.Is(err, errs.ErrManyRows) || !strings.Contains(err.Error(), ": 3 where") {
 		t.Errorf("several rows: %v", err)
 	}
 }

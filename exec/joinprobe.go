@@ -238,7 +238,7 @@ func (j *join) note(spec *JoinSpec) error {
 	if spec.Kind == JoinSingle {
 		for i, r := range j.probes {
 			if j.builds[i] >= 0 && j.matched[r] {
-				return errs.New(errs.ErrInvalid, "subquery returns more than 1 row")
+				return errs.New(errs.ErrManyRows, "Subquery returns more than 1 row")
 			}
 			j.matched[r] = j.matched[r] || j.builds[i] >= 0
 		}

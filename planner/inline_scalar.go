@@ -73,7 +73,7 @@ func oneValue(batches []arrow.RecordBatch, t arrow.DataType) (*expr.Literal, err
 		rows += b.NumRows()
 	}
 	if rows > 1 {
-		return nil, errs.New(errs.ErrInvalid, "a subquery returns %d rows where one value is expected", rows)
+		return nil, errs.New(errs.ErrManyRows, "Subquery returns more than 1 row: %d where one value is expected", rows)
 	}
 	for _, b := range batches {
 		if b.NumRows() == 0 || b.Column(0).IsNull(0) {

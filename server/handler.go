@@ -102,6 +102,11 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 	return err
 }
 
+// ComInitDB implements mysql.Handler.
+func (h *handler) ComInitDB(c *mysql.Conn, name string) error {
+	return asMySQL(h.Handler.ComInitDB(c, name))
+}
+
 // ComPrepare implements mysql.Handler.
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, _ *mysql.PrepareData) ([]*querypb.Field, error) {
 	sc, err := h.sessions.NewContextWithQuery(ctx, c, query)

@@ -99,7 +99,7 @@ func Start(ctx context.Context, e *engine.Engine, opts Options) (*Server, error)
 	watch := newClientWatch()
 	config := gms.Config{
 		Protocol: "tcp", Address: l.Addr().String(), MaxConnections: opts.MaxConnections,
-		Listener: filterListener{Listener: l, wrap: s.filter},
+		Listener: filterListener{Listener: l, wrap: s.filter}, ProtocolListenerFactory: listen,
 		Options: []gms.Option{func(inner *sqle.Engine, sm *gms.SessionManager, h mysql.Handler) (*sqle.Engine, *gms.SessionManager, mysql.Handler) {
 			return inner, sm, &handler{Handler: h, engine: e, sessions: sm, watch: watch}
 		}},
@@ -150,7 +150,14 @@ func parses(query string) error {
 	if _, ok := statement.(*sqlparser.Load); ok {
 		return errs.New(errs.ErrUnsupported, "LOAD DATA cannot be prepared")
 	}
-	if err == nil || errors.Is(err, sqlparser.ErrEmpty) {
+	switch statement.(type) {
+	case *sqlparser.Prepare, *sqlparser.Execute, *sqlparser.Deallocate:
+		return mysqlerr.NotPreparable()
+	}
+	if errors.Is(err, sqlparser.ErrEmpty) {
+		return mysqlerr.EmptyQuery()
+	}
+	if err == nil {
 		return nil
 	}
 	if _, ansiErr := sqlparser.ParseWithOptions(context.Background(), query, sqlparser.ParserOptions{AnsiQuotes: true}); ansiErr == nil {

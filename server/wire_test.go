@@ -50,18 +50,21 @@ func TestNumbersWithoutMySQLTextAreNull(t *testing.T) {
 }
 
 func TestStatementsToPrepareAreParsedFirst(t *testing.T) {
-	for text, bad := range map[string]bool{
-		"SELECT 1 FROM t WHERE a = ?": false,
-		`SELECT "a" FROM "t"`:         false, // ANSI_QUOTES
-		"":                            false,
-		"SELEC 1":                     true,
+	for text, want := range map[string]int{
+		"SELECT 1 FROM t WHERE a = ?": 0,
+		`SELECT "a" FROM "t"`:         0, // ANSI_QUOTES
+		"":                            1065,
+		"-- nothing":                  1065,
+		"SELEC 1":                     mysql.ERParseError,
+		"PREPARE s FROM 'SELECT 1'":   1295,
+		"EXECUTE s":                   1295,
 	} {
-		err := parses(text)
-		if (err != nil) != bad {
-			t.Errorf("%q: %v", text, err)
+		got := 0
+		if err := parses(text); err != nil {
+			got = mysqlerr.Convert(err).Num
 		}
-		if bad && mysqlerr.Convert(err).Num != mysql.ERParseError {
-			t.Errorf("%q: error %d", text, mysqlerr.Convert(err).Num)
+		if got != want {
+			t.Errorf("%q: error %d, want %d", text, got, want)
 		}
 	}
 }

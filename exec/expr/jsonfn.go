@@ -345,10 +345,10 @@ func parseJSON(s []byte) (any, error) {
 	dec.UseNumber()
 	var v any
 	if err := dec.Decode(&v); err != nil {
-		return nil, errs.New(errs.ErrInvalid, "JSON text: %w", err)
+		return nil, errs.New(errs.ErrJSONText, "Invalid JSON text: %w", err)
 	}
 	if _, err := dec.Token(); err != io.EOF { //nolint:errorlint // the decoder returns it bare
-		return nil, errs.New(errs.ErrInvalid, "JSON text goes on behind its end")
+		return nil, errs.New(errs.ErrJSONText, "Invalid JSON text: it goes on behind its end")
 	}
 	return v, nil
 }

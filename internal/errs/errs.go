@@ -11,6 +11,9 @@ import (
 var (
 	ErrInvalid     = errors.New("invalid")            // the user's input makes no sense
 	ErrSyntax      = errors.New("syntax error")       // a statement that the grammar does not have
+	ErrManyRows    = errors.New("more than 1 row")    // of a subquery that stands for a value
+	ErrOperands    = errors.New("operand columns")    // sides of a comparison with different numbers of columns
+	ErrJSONText    = errors.New("invalid JSON text")  // an argument that is no JSON
 	ErrNotFound    = errors.New("not found")          // a named thing does not exist
 	ErrExists      = errors.New("already exists")     // a named thing exists and must not
 	ErrPermission  = errors.New("permission denied")  // the caller may not do this

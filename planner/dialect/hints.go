@@ -31,6 +31,8 @@ func parseHints(body string) []Hint {
 			}
 		case strings.EqualFold(name, "max_execution_time"):
 			out = append(out, Hint{Name: "max_execution_time", Value: arg})
+		case strings.EqualFold(name, "resource_group"):
+			out = append(out, Hint{Name: "resource_group", Value: unquote(arg)})
 		}
 	}
 	return out

@@ -56,6 +56,7 @@ type Result struct {
 	Table    *Table // what CREATE TABLE and ALTER TABLE say beyond MySQL's grammar; nil for other statements
 
 	verb    string // the first word, lower case
+	empty   bool
 	splices []splice
 }
 
@@ -82,7 +83,7 @@ func Rewrite(text string, limits Limits) (*Result, error) {
 	if r.broken || len(r.open) > 0 {
 		r.res.splices = nil
 	}
-	r.res.verb = r.firstWord()
+	r.res.verb, r.res.empty = r.firstWord(), r.isEmpty()
 	if err := r.startTransaction(); err != nil {
 		return nil, err
 	}
@@ -277,6 +278,16 @@ func (r *rewriter) explainFormat(t token) {
 	if t.word != "tree" && t.start >= 0 {
 		r.res.splices = append(r.res.splices, splice{t.start, t.end, "TREE"})
 	}
+}
+
+// isEmpty says that there was no token but semicolons.
+func (r *rewriter) isEmpty() bool {
+	for _, t := range r.head {
+		if t.class != classOp || t.op != ';' {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *rewriter) firstWord() string {

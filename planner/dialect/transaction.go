@@ -85,6 +85,9 @@ func IsSetTransaction(text string) bool {
 // Verb is the statement's first word in lower case, "" where it begins otherwise.
 func (res *Result) Verb() string { return res.verb }
 
+// IsEmpty says that the statement holds nothing but blanks and comments.
+func (res *Result) IsEmpty() bool { return res.empty }
+
 // Writes says that a statement changes data or definitions, by its first word.
 func (res *Result) Writes() bool {
 	switch res.verb {

@@ -5,11 +5,13 @@ package mysqlerr
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer/analyzererrors"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/planbuilder"
 	"github.com/dolthub/vitess/go/mysql"
 	goerrors "gopkg.in/src-d/go-errors.v1"
 
@@ -68,6 +70,9 @@ func kinds() []struct { //nolint:funlen // a flat table
 		{errs.ErrIO, code{1815, generalState}},
 		{errs.ErrInternal, code{1815, generalState}},
 		{errs.ErrSyntax, code{1064, "42000"}},
+		{errs.ErrManyRows, code{1242, "21000"}},
+		{errs.ErrOperands, code{1241, "21000"}},
+		{errs.ErrJSONText, code{3141, "22032"}},
 		{errs.ErrInvalid, code{1210, generalState}},
 	}
 }
@@ -122,7 +127,43 @@ func foreign() []struct { //nolint:funlen // a flat table
 		{plan.ErrDeleteFromNotSupported, code{1235, "42000"}},
 		{plan.ErrUpdateNotSupported, code{1235, "42000"}},
 		{plan.ErrTruncateNotSupported, code{1235, "42000"}},
-		{sql.ErrColumnCountMismatch, code{1222, "21000"}},
+		{sql.ErrColumnCountMismatch, code{1353, generalState}},
+		{sql.ErrColumnNumberDoesNotMatch, code{1222, "21000"}},
+		{planbuilder.ErrUnionSchemasDifferentLength, code{1222, "21000"}},
+		{sql.ErrExpectedSingleRow, code{1242, "21000"}},
+		{sql.ErrMoreThanOneRow, code{1172, "42000"}},
+		{sql.ErrInvalidOperandColumns, code{1241, "21000"}},
+		{sql.ErrInvalidJSONText, code{3141, "22032"}},
+		{sql.ErrInvalidJSONArgument, code{3146, "22032"}},
+		{sql.ErrCollationUnknown, code{1273, generalState}},
+		{sql.ErrCollationNotYetImplementedTemp, code{1273, generalState}},
+		{sql.ErrCollationInvalidForCharSet, code{1253, "42000"}},
+		{sql.ErrCollationIllegalMix, code{1267, generalState}},
+		{sql.ErrStoredProceduresNotSupported, code{1305, "42000"}},
+		{sql.ErrStoredProcedureDoesNotExist, code{1305, "42000"}},
+		{sql.ErrCallIncorrectParameterCount, code{1318, "42000"}},
+		{sql.ErrTableFunctionNotFound, code{1305, "42000"}},
+		{sql.ErrRecursiveCTEMissingUnion, code{3573, generalState}},
+		{sql.ErrRecursiveCTENotUnion, code{3575, generalState}},
+		{sql.ErrCteRecursionLimitExceeded, code{3636, generalState}},
+		{sql.ErrUnknownWindowName, code{3579, generalState}},
+		{sql.ErrSecureFilePriv, code{1290, generalState}},
+		{sql.ErrSystemVariableSessionOnly, code{1228, generalState}},
+		{sql.ErrSystemVariableGlobalOnly, code{1229, generalState}},
+		{sql.ErrAmbiguousColumnInOrderBy, code{1052, "23000"}},
+		{sql.ErrMisusedAlias, code{1054, "42S22"}},
+		{sql.ErrUnknownTable, code{1051, "42S02"}},
+		{sql.ErrDuplicateColumn, code{1060, "42S21"}},
+		{sql.ErrInvalidArgument, code{1210, generalState}},
+		{sql.ErrInvalidArgumentDetails, code{1210, generalState}},
+		{sql.ErrInvalidArgumentType, code{1210, generalState}},
+		{sql.ErrUnboundPreparedStatementVariable, code{1210, generalState}},
+		{sql.ErrTriggersNotSupported, code{1235, "42000"}},
+		{sql.ErrEventsNotSupported, code{1235, "42000"}},
+		{sql.ErrAsOfNotSupported, code{1235, "42000"}},
+		{sql.ErrInvalidRefInView, code{1356, generalState}},
+		{sql.ErrExpectedTableFoundView, code{1347, generalState}},
+		{sql.ErrShowGrantsUserDoesNotExist, code{1141, "42000"}},
 		{sql.ErrInsertIntoMismatchValueCount, code{1136, "21S01"}},
 		{sql.ErrColumnSpecifiedTwice, code{1110, "42000"}},
 		{sql.ErrTableAlreadyExists, code{1050, "42S01"}},
@@ -138,12 +179,18 @@ func Convert(err error) *mysql.SQLError {
 	}
 	var done *mysql.SQLError
 	if errors.As(err, &done) {
+		if done.State == "" || done.State == generalState {
+			return newError(code{done.Num, stateOf(done.Num)}, done.Message)
+		}
 		return done
 	}
 	for _, k := range kinds() {
 		if errors.Is(err, k.kind) {
 			return newError(k.code, message(err))
 		}
+	}
+	if c, ok := byText(strings.TrimPrefix(err.Error(), "syntax error ")); ok {
+		return newError(c, err.Error())
 	}
 	if c, ok := findForeign(err); ok {
 		return newError(c, err.Error())
@@ -156,6 +203,27 @@ func Convert(err error) *mysql.SQLError {
 		out.State = generalState
 	}
 	return out
+}
+
+// stateOf is the SQLSTATE of a number that came without one.
+func stateOf(number int) string {
+	for _, k := range foreign() {
+		if k.code.number == number {
+			return k.code.state
+		}
+	}
+	return generalState
+}
+
+// byText knows what the parser and go-mysql-server say in words alone.
+func byText(text string) (code, bool) {
+	switch {
+	case strings.HasPrefix(text, "Unknown character set"):
+		return code{1115, "42000"}, true
+	case strings.Contains(text, "Every derived table must have its own alias"):
+		return code{1248, "42000"}, true
+	}
+	return code{}, false
 }
 
 // findForeign looks for an error of go-mysql-server among those that err wraps: its kinds do not look there.
@@ -182,6 +250,34 @@ func findForeign(err error) (code, bool) {
 		}
 	}
 	return code{}, false
+}
+
+// EmptyQuery is the error of a statement of blanks and comments.
+func EmptyQuery() error { return newError(code{1065, "42000"}, "Query was empty") }
+
+// NotPreparable is the error of preparing what only a text may say.
+func NotPreparable() error {
+	return newError(code{1295, generalState}, "This command is not supported in the prepared statement protocol yet")
+}
+
+// GroupFunctionNotAllowed is the error of an aggregate where rows are not grouped yet.
+func GroupFunctionNotAllowed() error {
+	return newError(code{1111, generalState}, "Invalid use of group function")
+}
+
+// WindowNotAllowed is the error of a window function outside of the SELECT list and ORDER BY.
+func WindowNotAllowed(name string) error {
+	return newError(code{3593, generalState}, fmt.Sprintf("You cannot use the window function '%s' in this context.", name))
+}
+
+// DuplicateColumn is the error of two columns of one name.
+func DuplicateColumn(name string) error {
+	return newError(code{1060, "42S21"}, fmt.Sprintf("Duplicate column name '%s'", name))
+}
+
+// UnknownThread is the error of KILL for a connection that is not there.
+func UnknownThread(id uint32) error {
+	return newError(code{1094, generalState}, fmt.Sprintf("Unknown thread id: %d", id))
 }
 
 // TransactionInProgress is the error of SET TRANSACTION inside a transaction.

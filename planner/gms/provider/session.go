@@ -128,6 +128,10 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, value any) e
 		return s.setCharacteristic(ctx, value, varTransactionReadOnly, varTxReadOnly)
 	case sql.AutoCommitSessionVar:
 		return s.setAutocommit(ctx, value)
+	case VarResourceGroup:
+		if err := checkGroup(value); err != nil {
+			return err
+		}
 	}
 	return s.BaseSession.SetSessionVariable(ctx, name, value)
 }

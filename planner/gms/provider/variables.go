@@ -42,6 +42,17 @@ const (
 // version is what clients see: they choose their behaviour by it.
 const version = "8.0.31"
 
+// onlyGroup is the resource group of every statement: their shares are not kept apart, so that no other can be asked for.
+const onlyGroup = "interactive"
+
+// checkGroup refuses a resource group by its name.
+func checkGroup(value any) error {
+	if name, ok := value.(string); ok && !strings.EqualFold(name, onlyGroup) && !strings.EqualFold(name, "default") {
+		return errs.New(errs.ErrUnsupported, "resource group %s: statements are not kept apart by groups, every one runs as %s", name, onlyGroup)
+	}
+	return nil
+}
+
 // noFiles is a folder that cannot exist: LOAD_FILE, SELECT INTO OUTFILE and LOAD DATA INFILE reach nothing.
 const noFiles = "/dev/null/lakesql"
 
@@ -75,7 +86,10 @@ func systemVariables() []sql.SystemVariable {
 	out = add(out, VarQueryMemoryLimit, number(VarQueryMemoryLimit), int64(0))
 	out = add(out, VarSearchParallelism, number(VarSearchParallelism), int64(0))
 	out = add(out, VarReadParallelism, number(VarReadParallelism), int64(0))
-	out = add(out, VarResourceGroup, words(VarResourceGroup, "interactive", "batch", "maintenance"), "interactive")
+	out = append(out, &sql.MysqlSystemVariable{
+		Name: VarResourceGroup, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Session), Dynamic: true, SetVarHintApplies: true,
+		Type: types.NewSystemStringType(VarResourceGroup), Default: onlyGroup,
+	})
 	for _, name := range []string{VarTransactionIsolation, varTxIsolation} {
 		out = add(out, name, words(name, "READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"), "READ-COMMITTED")
 	}
@@ -138,6 +152,11 @@ func ReadVariables(ctx *sql.Context, hints []dialect.Hint) (Values, error) {
 
 // hintValue converts the text of a hint as SET would; unknown names are ignored, as MySQL does.
 func hintValue(ctx *sql.Context, h dialect.Hint) (any, bool, error) {
+	if h.Name == VarResourceGroup {
+		if err := checkGroup(h.Value); err != nil {
+			return nil, false, err
+		}
+	}
 	v, _, known := sql.SystemVariables.GetGlobal(h.Name)
 	if !known {
 		return nil, false, nil

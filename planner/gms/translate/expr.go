@@ -268,7 +268,7 @@ func (sc *scope) comparison(op string, l, r sql.Expression) (expr.Expr, bool, er
 		return out, true, err
 	}
 	if !lok || !rok || len(lt) != len(rt) {
-		return nil, true, errs.New(errs.ErrInvalid, "operands of %s have different numbers of columns", op)
+		return nil, true, errs.New(errs.ErrOperands, "Operands of %s have different numbers of columns", op)
 	}
 	if op != "=" && op != "<=>" {
 		return nil, true, unsupported("%s over tuples", op)
@@ -319,7 +319,7 @@ func (sc *scope) tupleIn(left expression.Tuple, list expression.Tuple) (expr.Exp
 	for _, item := range list {
 		it, ok := item.(expression.Tuple)
 		if !ok || len(it) != len(left) {
-			return nil, errs.New(errs.ErrInvalid, "operand should contain %d columns", len(left))
+			return nil, errs.New(errs.ErrOperands, "Operand should contain %d columns", len(left))
 		}
 		eq, err := sc.tupleEquals("=", left, it)
 		if err != nil {

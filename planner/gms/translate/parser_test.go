@@ -14,7 +14,7 @@ import (
 
 func parse(t *testing.T, text string) ast.Statement {
 	t.Helper()
-	stmt, _, _, err := NewParser(dialect.Limits{}).ParseWithOptions(context.Background(), text, ';', false, ast.ParserOptions{})
+	stmt, _, _, err := NewParser(dialect.Limits{}, never).ParseWithOptions(context.Background(), text, ';', false, ast.ParserOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestAggregatesOfSubqueriesAreTagged(t *testing.T) {
 }
 
 func TestMultiStatementsKeepTheirRest(t *testing.T) {
-	p := NewParser(dialect.Limits{})
+	p := NewParser(dialect.Limits{}, never)
 	stmt, text, rest, err := p.ParseWithOptions(context.Background(), "SELECT ['a;b']; SELECT 2; ", ';', true, ast.ParserOptions{})
 	if err != nil || text != "SELECT ['a;b']" || strings.TrimSpace(rest) != "SELECT 2" || stmt == nil {
 		t.Errorf("%q %q %v", text, rest, err)
@@ -82,7 +82,7 @@ func TestMultiStatementsKeepTheirRest(t *testing.T) {
 }
 
 func TestOwnStatementsAreNotParsed(t *testing.T) {
-	if _, err := NewParser(dialect.Limits{}).ParseSimple("OPTIMIZE TABLE t"); !errors.Is(err, errs.ErrUnsupported) {
+	if _, err := NewParser(dialect.Limits{}, never).ParseSimple("OPTIMIZE TABLE t"); !errors.Is(err, errs.ErrUnsupported) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -91,7 +91,7 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{"SELECT ['a'], 'x' MEMBER OF(l) FROM t WHERE a < 0.5", "SELECT COUNT(CASE WHEN a='A' THEN 1 END) FROM t HAVING COUNT(*) > (SELECT COUNT(*) FROM u)", "EXPLAIN SELECT 1; SELECT 2", "SELECT /*!*/ 1"} {
 		f.Add(s)
 	}
-	p := NewParser(dialect.Limits{BytesMax: 1 << 16})
+	p := NewParser(dialect.Limits{BytesMax: 1 << 16}, never)
 	f.Fuzz(func(_ *testing.T, text string) {
 		_, _, _, _ = p.ParseWithOptions(context.Background(), text, ';', true, ast.ParserOptions{})
 	})
@@ -114,3 +114,5 @@ func TestCollationsOverInformationSchemaAreConverted(t *testing.T) {
 		})
 	}
 }
+
+func never() bool { return false }

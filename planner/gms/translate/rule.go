@@ -28,6 +28,8 @@ type Request struct {
 
 	Node   *Node // the whole statement, if it was translated
 	Reason error // why not
+	// Invalid is what MySQL has against the statement although it parses; nil = nothing, or it was not parsed.
+	Invalid error
 	tried  bool
 }
 

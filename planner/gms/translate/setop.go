@@ -8,7 +8,6 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 
 	"github.com/lakesql/lakesql/exec/expr"
-	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/planner/logical"
 )
 
@@ -23,7 +22,7 @@ func (t *translator) setOp(n *plan.SetOp, outer *scope) (*relation, error) {
 		return nil, err
 	}
 	if len(left.out) != len(right.out) {
-		return nil, errs.New(errs.ErrInvalid, "the SELECTs of a %s have different numbers of columns", setOpName(n.SetOpType))
+		return nil, sql.ErrColumnNumberDoesNotMatch.New()
 	}
 	left, right = t.unify(left, right)
 	var out *relation

@@ -128,7 +128,7 @@ func (sc *scope) inPairs(left sql.Expression, sq *plan.Subquery) (*inner, []expr
 		return nil, nil, err
 	}
 	if len(in.rel.out) != len(l) {
-		return nil, nil, errs.New(errs.ErrInvalid, "operand should contain %d column(s)", len(l))
+		return nil, nil, errs.New(errs.ErrOperands, "Operand should contain %d column(s)", len(l))
 	}
 	pairs := make([]expr.Expr, len(l))
 	for i := range l {
@@ -216,7 +216,7 @@ func (sc *scope) scalar(sq *plan.Subquery) (expr.Expr, error) {
 		return nil, err
 	}
 	if len(in.rel.out) != 1 {
-		return nil, errs.New(errs.ErrInvalid, "operand should contain 1 column(s)")
+		return nil, errs.New(errs.ErrOperands, "Operand should contain 1 column(s)")
 	}
 	col := in.rel.out[0].col
 	kind := logical.JoinSingle
