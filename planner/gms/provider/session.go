@@ -128,6 +128,8 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, value any) e
 		return s.setCharacteristic(ctx, value, varTransactionReadOnly, varTxReadOnly)
 	case sql.AutoCommitSessionVar:
 		return s.setAutocommit(ctx, value)
+	case varCollationConnection, varCollationDatabase, varCollationServer:
+		return s.setCollation(ctx, name, value)
 	case VarResourceGroup:
 		if err := checkGroup(value); err != nil {
 			return err
