@@ -142,6 +142,12 @@ type Indexed interface {
 	Estimate(ctx context.Context, indexName string, p index.Predicate) int64
 }
 
+// IndexSizer is a table that knows the sizes of its indices' files without opening them.
+type IndexSizer interface {
+	// IndexBytes is the size of all segments of an index. Errors: ErrNotFound, ErrIO, ErrPermission.
+	IndexBytes(ctx context.Context, name string) (int64, error)
+}
+
 // LookupRequest asks an index of a table.
 type LookupRequest struct {
 	Index     string

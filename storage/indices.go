@@ -69,6 +69,30 @@ func newIndexInfo(dir string, pb *tablepb.IndexMetadata) (IndexInfo, error) {
 // Indices are the live index segments. The caller must not change the slice.
 func (s *Snapshot) Indices() []IndexInfo { return s.indices }
 
+// IndexBytes is the size of a segment's files, as the manifest lists them; where it does not, as they lie in the segment's folder. No file is opened.
+// Errors: ErrIO, ErrPermission.
+func (s *Snapshot) IndexBytes(ctx context.Context, info IndexInfo) (int64, error) {
+	total := int64(0)
+	for _, f := range info.Files {
+		total += f.SizeBytes
+	}
+	if len(info.Files) > 0 {
+		return total, nil
+	}
+	store, dir, err := s.base(ctx, info.baseID, manifest.IndicesDir)
+	if err != nil {
+		return 0, err
+	}
+	entries, err := store.List(ctx, object.Join(dir, info.UUID))
+	if err != nil {
+		return 0, s.missing(err, "the folder of index "+info.Name)
+	}
+	for _, e := range entries {
+		total += e.SizeBytes
+	}
+	return total, nil
+}
+
 // OpenIndexFile opens one file of a segment by its name. Errors: ErrIO where it is gone, ErrPermission.
 func (s *Snapshot) OpenIndexFile(ctx context.Context, info IndexInfo, name string) (object.File, error) {
 	f, err := s.open(ctx, info.baseID, manifest.IndicesDir, object.Join(info.UUID, name))

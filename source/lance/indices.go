@@ -149,6 +149,23 @@ func (t *Table) IndexSegments(name string) []storage.IndexInfo {
 	return nil
 }
 
+// IndexBytes implements exec.IndexSizer.
+func (t *Table) IndexBytes(ctx context.Context, name string) (int64, error) {
+	g := t.group(name)
+	if g == nil {
+		return 0, errs.New(errs.ErrNotFound, "index %s of %s", name, t.ref)
+	}
+	total := int64(0)
+	for _, info := range g.segments {
+		n, err := t.snap.IndexBytes(ctx, info)
+		if err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return total, nil
+}
+
 func (t *Table) group(name string) *indexGroup {
 	for i := range t.groups {
 		if t.groups[i].info.Name == name {

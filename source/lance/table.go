@@ -24,6 +24,7 @@ type Table struct {
 
 var (
 	_ exec.VectorTable = (*Table)(nil)
+	_ exec.IndexSizer  = (*Table)(nil)
 	_ exec.ZoneKeeper  = (*Table)(nil)
 )
 

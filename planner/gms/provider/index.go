@@ -46,10 +46,14 @@ func (x *Index) Comment() string {
 	if !x.info.Usable {
 		return "not used: " + x.info.Reason
 	}
+	text := fmt.Sprintf("segments=%d", x.info.Segments)
 	if x.info.Metric != "" {
-		return fmt.Sprintf("metric=%s, segments=%d", x.info.Metric, x.info.Segments)
+		text = fmt.Sprintf("metric=%s, %s", x.info.Metric, text)
 	}
-	return fmt.Sprintf("segments=%d", x.info.Segments)
+	if t, ok := x.table.table.(exec.Addressable); ok && x.info.Covers != nil {
+		text += fmt.Sprintf(", fragments=%d of %d", x.info.Covers.GetCardinality(), len(t.FragmentIDs()))
+	}
+	return text
 }
 
 // IndexType implements sql.Index.

@@ -73,7 +73,7 @@ func indicesSchema() *arrow.Schema {
 		{Name: "database_name", Type: text}, {Name: "table_name", Type: text}, {Name: "index_name", Type: text}, {Name: "column_name", Type: text},
 		{Name: "kind", Type: text}, {Name: "metric", Type: text, Nullable: true},
 		{Name: "covered_rows", Type: number, Nullable: true}, {Name: "uncovered_rows", Type: number, Nullable: true},
-		{Name: "covered_fragments", Type: number}, {Name: "segments", Type: number}, {Name: "column_bytes", Type: number, Nullable: true},
+		{Name: "covered_fragments", Type: number}, {Name: "segments", Type: number}, {Name: "bytes", Type: number, Nullable: true},
 		{Name: "usable", Type: arrow.FixedWidthTypes.Boolean}, {Name: "reason", Type: text, Nullable: true},
 	}, nil)
 }
@@ -129,6 +129,13 @@ func appendIndex(ctx context.Context, b *array.RecordBuilder, database string, t
 		}
 		covered = int64(live.Count())
 	}
+	size := int64(-1)
+	if sizer, ok := t.(exec.IndexSizer); ok {
+		var err error
+		if size, err = sizer.IndexBytes(ctx, info.Name); err != nil {
+			return err
+		}
+	}
 	text(0, database, false)
 	text(1, t.Ref().Table, false)
 	text(2, info.Name, false)
@@ -139,7 +146,7 @@ func appendIndex(ctx context.Context, b *array.RecordBuilder, database string, t
 	number(7, t.Rows()-covered)
 	number(8, fragments)
 	number(9, int64(info.Segments))
-	number(10, t.ColumnBytes(ctx, info.Column))
+	number(10, size)
 	b.Field(11).(*array.BooleanBuilder).Append(info.Usable)
 	text(12, info.Reason, info.Reason == "")
 	return nil

@@ -1,0 +1,85 @@
+package sql
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lakesql/lakesql/engine"
+	"github.com/lakesql/lakesql/index"
+	"github.com/lakesql/lakesql/source"
+	"github.com/lakesql/lakesql/source/lance"
+	"github.com/lakesql/lakesql/storage/object"
+	"github.com/lakesql/lakesql/test/lakes"
+)
+
+// TestTheTableOfIndices: lakesql.indices and SHOW INDEX tell what an index is, covers and weighs, and open none of its files.
+func TestTheTableOfIndices(t *testing.T) {
+	for _, path := range []lakes.Path{lakes.Indexed, lakes.Half, lakes.Extended} {
+		t.Run(string(path), func(t *testing.T) {
+			dir := t.TempDir()
+			table := vectorTables()[4] // circle: 600 rows
+			table.Indices = append(table.Indices, lakes.Index{Column: "id", Kind: index.KindBTree})
+			lakes.Build(t, dir, path, table)
+			store, err := object.OpenLocal(dir, object.LocalOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			counting := object.NewCounting(store, object.CountingOptions{})
+			e, err := engine.Open(context.Background(), engine.Config{Catalogs: []source.Catalog{lance.Open("lake", counting, lance.Options{})}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := e.NewSession(engine.SessionOptions{Database: "lake"})
+			defer func() {
+				s.Close()
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			covered, segments, fragments := 600, 1, "1 of 1"
+			switch path {
+			case lakes.Half:
+				covered, fragments = 300, "1 of 2"
+			case lakes.Extended:
+				segments, fragments = 2, "2 of 2"
+			}
+			total := int64(0)
+			err = filepath.Walk(filepath.Join(dir, "circle.lance", "_indices"), func(_ string, info os.FileInfo, err error) error {
+				if err == nil && !info.IsDir() {
+					total += info.Size()
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _, err := lakes.AskSession(context.Background(), s, `SELECT index_name, kind, metric, covered_rows, uncovered_rows, segments, usable FROM lakesql.indices
+				WHERE database_name = 'lake' AND table_name = 'circle' ORDER BY index_name`)
+			want := []string{
+				fmt.Sprintf("id_idx\tBTREE\t\\N\t%d\t%d\t%d\t1", covered, 600-covered, segments),
+				fmt.Sprintf("labels_idx\tLABEL_LIST\t\\N\t%d\t%d\t%d\t1", covered, 600-covered, segments),
+				fmt.Sprintf("vec_idx\tIVF_FLAT\tl2\t%d\t%d\t%d\t1", covered, 600-covered, segments),
+			}
+			if err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
+				t.Errorf("%q, %v\nwant %q", got, err, want)
+			}
+			got, _, err = lakes.AskSession(context.Background(), s, "SELECT SUM(bytes), MIN(bytes) > 0 FROM lakesql.indices")
+			if err != nil || len(got) != 1 || got[0] != fmt.Sprintf("%d\t1", total) {
+				t.Errorf("bytes %q, %v, want %d", got, err, total)
+			}
+			got, _, err = lakes.AskSession(context.Background(), s, "SHOW INDEX FROM circle")
+			if err != nil || len(got) != 3 || !strings.Contains(strings.Join(got, "\n"), fmt.Sprintf("IVF_FLAT\tmetric=l2, segments=%d, fragments=%s", segments, fragments)) {
+				t.Errorf("SHOW INDEX: %q, %v", got, err)
+			}
+			for p := range counting.ByPath() {
+				if strings.Contains(p, "_indices") {
+					t.Errorf("%s was opened", p)
+				}
+			}
+		})
+	}
+}
