@@ -59,7 +59,7 @@ bench: build ## the suite beside the peers: see bench/README.md
 	bench/run
 
 soak: ## long runs
-	$(GO) test -count=1 -timeout 2h -tags soak ./test/...
+	$(GO) test -count=1 -timeout 2h -tags soak ./test/... ./write
 
 clean:
 	rm -rf bin .cache

@@ -271,7 +271,7 @@ func TestCleanupFailsSafely(t *testing.T) {
 		_, err = Cleanup(ctx, table, old)
 		return err
 	}
-	atEveryOperation(t, base, change, func(what string, store *object.Memory, err error, _ bool) {
+	atEveryOperation(t, base, change, func(what string, store *object.Memory, _ error, _ bool) {
 		target := Target{Store: store, Dir: "t.lance"}
 		left, err := manifest.Versions(ctx, store, "t.lance")
 		must(t, err)
