@@ -64,7 +64,7 @@ func dataVersion(text string) (file.Version, error) {
 			return v, nil
 		}
 	}
-	return file.Version{}, errs.New(errs.ErrUnsupported, "writing to a table of file version %q; versions 2.1 and 2.2 are written", text)
+	return file.Version{}, errs.New(errs.ErrUnsupported, "writing to a table of file version %q: versions 2.1 and 2.2 are written; CREATE TABLE ... AS SELECT makes a copy of version 2.2", text)
 }
 
 type appendOp struct{ fragments []*tablepb.DataFragment }

@@ -15,10 +15,12 @@
 //	I3: compiled codecs (MiniBlock, Zip, Block, Levels) are immutable and safe for concurrent use; all state of one read lives in
 //	    Chunk, Values and Nesting, which belong to one goroutine.
 //	I4: all integers are little-endian, and so is the machine: buffers are used as they lie in the file.
-//	I5: a ColumnEncoder refers to no array after Append returns, and the pages it emits refer to nothing of its own.
+//	I5: a ColumnEncoder refers to no array after Append returns, and the pages it emits refer to nothing of its own. Buffers are used again
+//	    once Recycle or Release gave them up, by any encoder.
 //
 // Writing goes the other way: encode.go (a column's arrays to pages), encode_shred.go and encode_leaf.go (arrays to levels and values),
-// encode_levels.go, encode_miniblock.go, encode_fullzip.go and encode_constant.go (pages); docs/format/writing.md has the choices.
+// encode_levels.go, encode_miniblock.go, encode_fullzip.go and encode_constant.go (pages); encode_values.go, encode_fixed.go, encode_vector.go, encode_packed.go,
+// encode_dictionary.go, encode_fsst.go and encode_compress.go (what chunks and zipped values hold). docs/format/writing.md has the choices.
 //
 // Start at values.go, then miniblock.go; for writing at encode.go. Byte layouts are drawn in docs/format/page.md.
 package encoding

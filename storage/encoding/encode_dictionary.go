@@ -113,7 +113,7 @@ func (d *dictionaryMaker) grow() {
 	}
 }
 
-// message and buffer are the block form of the items.
+// page is the block form of the items.
 func (d *dictionaryMaker) page(offset64 bool) *pageDictionary {
 	if d.width > 0 {
 		return &pageDictionary{message: flatEncoding(8 * d.width), items: d.items, buffer: d.data}

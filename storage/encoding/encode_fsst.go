@@ -3,7 +3,6 @@ package encoding
 import (
 	"cmp"
 	"encoding/binary"
-	"math/bits"
 	"slices"
 
 	"github.com/lakesql/lakesql/storage/pb/encpb"
@@ -291,7 +290,7 @@ func (e *fsstEncoder) table() []byte {
 	return out
 }
 
-// fsstSaves says whether encoding shrinks the sample by a tenth and more.
+// saves says whether encoding shrinks the sample by a tenth and more.
 func (e *fsstEncoder) saves(sample [][]byte) bool {
 	raw, coded := 0, 0
 	var buf []byte
@@ -336,6 +335,3 @@ func (b *leafBuilder) fsst() *fsstValues {
 	}
 	return &fsstValues{variableValues: variableValues{data: out, ends: ends, offset64: b.offset64, targetBytes: chunkTarget}, table: e.table()}
 }
-
-// widthFor is how many bits the largest index of n needs.
-func widthFor(n int) int { return bits.Len(uint(max(n-1, 0))) }

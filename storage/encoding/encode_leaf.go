@@ -129,6 +129,9 @@ func (b *leafBuilder) isWide() bool {
 	if b.isRows() {
 		return true
 	}
+	if b.kind == leafVector && b.itemsAt(len(b.dims)-1)*b.itemBits%8 != 0 {
+		return false // the engine zips whole bytes
+	}
 	switch b.options.structural {
 	case "miniblock":
 		return false

@@ -129,7 +129,7 @@ func (b *leafBuilder) refuseNulls(st *array.Struct, i, lo, hi int) error {
 	return nil
 }
 
-// packedValuesOf are rows of fixed width.
+// packedStructValues are rows of fixed width.
 type packedStructValues struct {
 	flatValues
 	fields []*leafBuilder

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/invariants"
@@ -23,6 +23,9 @@ import (
 
 // sliceBytesMax is about how much of a batch is encoded before its pages are written out.
 const sliceBytesMax = 32 << 20
+
+// jsonLogical is the type string of JSON columns.
+const jsonLogical = "json"
 
 // WriterOptions tunes NewWriter. The zero value is the default.
 type WriterOptions struct {
@@ -105,7 +108,7 @@ func NewWriter(w object.Writer, s *schema.Schema, opts WriterOptions) (*Writer, 
 	enc := encoding.EncodeOptions{PageBytes: out.opts.PageBytes, V22: out.opts.Version == V22}
 	for _, f := range s.Fields {
 		for d := range f.All() {
-			if err := checkField(d); err != nil {
+			if err := checkField(d, d == f); err != nil {
 				return nil, err
 			}
 		}
@@ -141,7 +144,7 @@ func ownedLeaves(f *schema.Field) []*schema.Field {
 }
 
 // checkField refuses fields whose metadata asks for a layout that readers then expect and that is not written.
-func checkField(f *schema.Field) error {
+func checkField(f *schema.Field, isTop bool) error {
 	if f.ID < 0 {
 		return errs.New(errs.ErrInvalid, "column %q has no field id", f.Name)
 	}
@@ -149,8 +152,11 @@ func checkField(f *schema.Field) error {
 	if f.Metadata[blob] == "true" {
 		return errs.New(errs.ErrUnsupported, "column %q: writing columns with %s", f.Name, blob)
 	}
-	if f.Logical == "json" || strings.HasPrefix(f.Metadata["ARROW:extension:name"], "lance.blob") {
-		return errs.New(errs.ErrUnsupported, "column %q: writing columns of type %s", f.Name, cmp.Or(f.Metadata["ARROW:extension:name"], f.Logical))
+	if name := f.Metadata["ARROW:extension:name"]; strings.HasPrefix(name, "lance.blob") {
+		return errs.New(errs.ErrUnsupported, "column %q: writing columns of type %s", f.Name, name)
+	}
+	if f.Logical == jsonLogical && !isTop {
+		return errs.New(errs.ErrUnsupported, "column %q: writing JSON inside other types", f.Name)
 	}
 	return nil
 }
@@ -161,7 +167,7 @@ func CheckWritable(s *schema.Schema, v Version) error {
 	return err
 }
 
-// Write appends the rows of a batch, whose columns are found by name. It keeps no reference to the batch. Errors: ErrInvalid for a missing,
+// Write appends the rows of a batch, whose columns are found by name. JSON columns take text or JSONB. It keeps no reference to the batch. Errors: ErrInvalid for a missing,
 // unknown or differently typed column and for a null where the schema has none, ErrUnsupported for a value too large, ErrIO, ErrDiskFull.
 func (w *Writer) Write(ctx context.Context, batch arrow.RecordBatch) error {
 	if w.err != nil {
@@ -180,6 +186,11 @@ func (w *Writer) write(ctx context.Context, batch arrow.RecordBatch) error {
 	if rows == 0 {
 		return nil
 	}
+	done, err := w.storeJSON(arrays)
+	defer done()
+	if err != nil {
+		return err
+	}
 	step, stepBytes := w.stepRows(arrays, rows)
 	if err := w.charge(stepBytes); err != nil {
 		return err
@@ -194,6 +205,28 @@ func (w *Writer) write(ctx context.Context, batch arrow.RecordBatch) error {
 		w.check.add(arrays, rows)
 	}
 	return w.charge(0)
+}
+
+// storeJSON replaces the arrays of JSON columns by what is stored for them, until done.
+func (w *Writer) storeJSON(arrays []arrow.Array) (done func(), err error) {
+	var made []arrow.Array
+	done = func() {
+		for _, a := range made {
+			a.Release()
+		}
+	}
+	for i, c := range w.columns {
+		if c.field.Logical != jsonLogical {
+			continue
+		}
+		a, err := encoding.JSONColumn(arrays[i], memory.DefaultAllocator)
+		if err != nil {
+			return done, fmt.Errorf("column %q: %w", c.field.Name, err)
+		}
+		made = append(made, a)
+		arrays[i] = a
+	}
+	return done, nil
 }
 
 // charge resizes the reservation to what the columns keep and what adding more bytes of values takes while pages are made: both once more.

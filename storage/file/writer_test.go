@@ -171,6 +171,15 @@ func TestDrawnTablesComeBackAsTheyWereWritten(t *testing.T) { rapid.Check(t, che
 
 func FuzzDrawnTables(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkDrawnTable)) }
 
+// What field metadata may ask for.
+var (
+	askedKeys   = []string{"compression", "compression-level", "rle-threshold", "bss", "dict-divisor", "structural-encoding"}
+	askedValues = map[string][]string{
+		"compression": {"zstd", "lz4", "fsst", "none"}, "compression-level": {"1", "9"}, "rle-threshold": {"0.1", "0.9"}, "bss": {"on", "off", "auto"},
+		"dict-divisor": {"1", "3"}, "structural-encoding": {"miniblock", "fullzip"},
+	}
+)
+
 func checkDrawnTable(t *rapid.T) {
 	v := rapid.SampledFrom([]Version{V21, V22}).Draw(t, "version")
 	columns := rapid.SliceOfNDistinct(rapid.SampledFrom(testutil.Columns(v == V22)), 1, 3, func(f arrow.Field) string { return f.Name }).Draw(t, "columns")
@@ -180,6 +189,14 @@ func checkDrawnTable(t *rapid.T) {
 		ItemNulls: rapid.SampledFrom([]float64{0, 0.01}).Draw(t, "item nulls"),
 		Distinct:  rapid.SampledFrom([]int{0, 0, 1, 5}).Draw(t, "distinct"),
 		Wide:      rapid.Bool().Draw(t, "wide"),
+	}
+	for i := range columns {
+		asked := rapid.MapOfN(rapid.SampledFrom(askedKeys), rapid.Just(0), 0, 2).Draw(t, "metadata")
+		md := make(map[string]string)
+		for key := range asked {
+			md["lance-encoding:"+key] = rapid.SampledFrom(askedValues[key]).Draw(t, key)
+		}
+		columns[i].Metadata = arrow.MetadataFrom(md)
 	}
 	rows := rapid.IntRange(1, 2500).Draw(t, "rows")
 	want := maker.Batch(memory.DefaultAllocator, arrow.NewSchema(columns, nil), rows)
@@ -366,7 +383,6 @@ func TestLayoutsThatMetadataAsksForAreRefused(t *testing.T) {
 	large := arrow.BinaryTypes.LargeBinary
 	for _, md := range []map[string]string{
 		{"lance-encoding:blob": "true"}, {"ARROW:extension:name": "lance.blob.v2"},
-		{"ARROW:extension:name": "lance.json"},
 	} {
 		field := arrow.Field{Name: "col", Type: large, Nullable: true, Metadata: arrow.MetadataFrom(md)}
 		s, err := schema.FromArrow(arrow.NewSchema([]arrow.Field{field}, nil))
@@ -375,6 +391,21 @@ func TestLayoutsThatMetadataAsksForAreRefused(t *testing.T) {
 		}
 		if err := CheckWritable(s, V22); !errors.Is(err, errs.ErrUnsupported) || !strings.Contains(err.Error(), `"col"`) {
 			t.Errorf("%v: %v", md, err)
+		}
+	}
+}
+
+func TestMetadataThatMeansNothingIsRefused(t *testing.T) {
+	for key, value := range map[string]string{
+		"compression": "brotli", "compression-level": "fast", "rle-threshold": "-1", "bss": "maybe", "dict-divisor": "0", "structural-encoding": "zip",
+	} {
+		field := arrow.Field{Name: "col", Type: arrow.BinaryTypes.String, Metadata: arrow.MetadataFrom(map[string]string{"lance-encoding:" + key: value})}
+		s, err := schema.FromArrow(arrow.NewSchema([]arrow.Field{field}, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckWritable(s, V22); !errors.Is(err, errs.ErrInvalid) || !strings.Contains(err.Error(), `"col"`) || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s = %s: %v", key, value, err)
 		}
 	}
 }

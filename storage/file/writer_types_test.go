@@ -1,6 +1,7 @@
 package file
 
 import (
+	"context"
 	"fmt"
 	"math/rand"
 	"path/filepath"
@@ -9,8 +10,11 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/lakesql/lakesql/internal/testutil"
+	"github.com/lakesql/lakesql/storage/object"
+	"github.com/lakesql/lakesql/storage/schema"
 )
 
 // Every column that the reference engine wrote into the fixtures, its metadata included, is written by us and comes back: all logical types, nestings,
@@ -40,5 +44,49 @@ func TestEveryTypeOfTheReferenceEngineIsWritten(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestJSONTextIsStoredAsTheEngineStoresIt(t *testing.T) {
+	md := arrow.MetadataFrom(map[string]string{"ARROW:extension:name": "lance.json"})
+	fields := []arrow.Field{{Name: "j", Type: arrow.BinaryTypes.LargeBinary, Nullable: true, Metadata: md}}
+	s, err := schema.FromArrow(arrow.NewSchema(fields, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := array.NewStringBuilder(memory.DefaultAllocator)
+	defer text.Release()
+	text.AppendValues([]string{`{"a":1}`, "", "[true]"}, []bool{true, false, true})
+	arr := text.NewArray()
+	defer arr.Release()
+	b := array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "j", Type: arrow.BinaryTypes.String, Nullable: true}}, nil), []arrow.Array{arr}, 3)
+	defer b.Release()
+	store := object.NewMemory("test")
+	out, err := store.Create(context.Background(), "f.lance")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewWriter(out, s, WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Finish(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	r := openWritten(t, store)
+	cols, err := r.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.ReadRange(context.Background(), cols, 0, 3, ReadOptions{Alloc: memory.DefaultAllocator})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Release()
+	if text := got.Column(0).String(); text != `["@\x00\x00\x01\x10\x00\x00\x01 \x00\x00\x02aP\x01" (null) "\x80\x00\x00\x01@\x00\x00\x00"]` {
+		t.Fatalf("%s", text)
 	}
 }

@@ -6,13 +6,16 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
+	"math/rand"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/lakesql/lakesql/internal/testutil"
 	"github.com/lakesql/lakesql/storage/file"
@@ -71,4 +74,70 @@ func fixtureRows(t *testing.T, name string) arrow.RecordBatch {
 	b := r.RecordBatch()
 	b.Retain()
 	return b
+}
+
+// Whatever field metadata asks for, on columns of every type, is legal for both engines.
+func TestTheEnginesReadWhatMetadataAsksFor(t *testing.T) {
+	engines := StartPythons(t)
+	for _, asked := range []map[string]string{
+		{"compression": "zstd", "bss": "on"}, {"compression": "lz4"}, {"compression": "fsst"}, {"compression": "none"},
+		{"dict-divisor": "1", "compression": "lz4"}, {"rle-threshold": "0.1"}, {"structural-encoding": "fullzip"},
+		{"structural-encoding": "fullzip", "compression": "zstd", "compression-level": "9"}, {"structural-encoding": "miniblock"},
+	} {
+		for _, v := range []file.Version{file.V21, file.V22} {
+			md := map[string]string{}
+			for key, value := range asked {
+				md["lance-encoding:"+key] = value
+			}
+			columns := testutil.Columns(v == file.V22)
+			for i := range columns {
+				columns[i].Metadata = arrow.MetadataFrom(md)
+			}
+			maker := testutil.RowMaker{R: rand.New(rand.NewSource(1)), Nulls: 0.1, ItemNulls: 0.05, Distinct: 40}
+			want := maker.Batch(memory.DefaultAllocator, arrow.NewSchema(columns, nil), 2500)
+			store, dir := local(t)
+			opts := write.CreateOptions{Version: v, Parts: []write.Batches{&batches{rows: sliced(want, 999)}}}
+			if _, err := write.CreateTable(context.Background(), write.Target{Store: store, Dir: "t.lance"}, want.Schema(), opts); err != nil {
+				t.Fatal(err)
+			}
+			for engine, eng := range engines {
+				t.Run(fmt.Sprint(asked, " in ", v, ", ", engine), func(t *testing.T) {
+					checkAnswers(t, eng, filepath.Join(dir, "t.lance"), want)
+				})
+			}
+		}
+	}
+}
+
+// JSON text that we store comes back from the engines as text.
+func TestTheEnginesReadOurJSON(t *testing.T) {
+	engines := StartPythons(t)
+	texts := []string{`null`, `true`, `0`, `-70000`, `12345678901234`, `1.5`, `"ä"`, `[]`, `{}`, `[1,"a",null,[2]]`, `{"a":1,"bb":{"c":[true,-1]}}`}
+	text := array.NewStringBuilder(memory.DefaultAllocator)
+	text.AppendValues(texts, nil)
+	text.AppendNull()
+	arr := text.NewArray()
+	rows := array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "j", Type: arrow.BinaryTypes.String, Nullable: true}}, nil), []arrow.Array{arr}, int64(arr.Len()))
+	md := arrow.MetadataFrom(map[string]string{"ARROW:extension:name": "lance.json"})
+	s := arrow.NewSchema([]arrow.Field{{Name: "j", Type: arrow.BinaryTypes.LargeBinary, Nullable: true, Metadata: md}}, nil)
+	store, dir := local(t)
+	target := write.Target{Store: store, Dir: "t.lance"}
+	if _, err := write.CreateTable(context.Background(), target, s, write.CreateOptions{Parts: []write.Batches{&batches{rows: []arrow.RecordBatch{rows}}}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, eng := range engines {
+		got := eng.Rows("scan", Request{"path": filepath.Join(dir, "t.lance")})
+		j := Column(t, got, "j")
+		if ext, ok := j.(array.ExtensionArray); ok {
+			j = ext.Storage()
+		}
+		for i, want := range texts {
+			if j.ValueStr(i) != want {
+				t.Errorf("row %d is %s, want %s", i, j.ValueStr(i), want)
+			}
+		}
+		if !j.IsNull(len(texts)) {
+			t.Error("the NULL is gone")
+		}
+	}
 }
