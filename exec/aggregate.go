@@ -255,7 +255,7 @@ func (s *aggState) newTable() (*aggTable, error) {
 
 // run aggregates the input and returns tables with disjoint groups.
 func (s *aggState) run(ctx context.Context) ([]*aggTable, error) {
-	env := s.env
+	env := s.env.withUnseen(s.plan.Input, s.plan.inputs())
 	for _, k := range s.plan.Keys {
 		if c, ok := k.(*expr.Column); ok {
 			env = env.withCodes(s.plan.Input, c.ID)

@@ -327,7 +327,7 @@ func (c *CandidateScan) Candidates(ctx context.Context, env *Env, among *rowset.
 		out.True = hits
 		return out, nil
 	}
-	scan, err := table.Scan(ctx, ScanRequest{Columns: c.Columns, Among: open, RowAddr: true, BatchRows: env.BatchRows, Alloc: env.Alloc})
+	scan, err := table.Scan(ctx, ScanRequest{Columns: c.Columns, Codes: c.Columns, Among: open, RowAddr: true, BatchRows: env.BatchRows, Alloc: env.Alloc})
 	if err != nil {
 		return out, err
 	}

@@ -61,6 +61,20 @@ func (e *Env) withCodes(p Plan, i int) *Env {
 	return &out
 }
 
+// withUnseen is withCodes for the text columns of p that nobody looks at but through expressions: those that are no expression of values themselves.
+func (e *Env) withUnseen(p Plan, values []expr.Expr) *Env {
+	for i := range p.Schema().NumFields() {
+		isValue := slices.ContainsFunc(values, func(x expr.Expr) bool {
+			c, ok := x.(*expr.Column)
+			return ok && c.ID == i
+		})
+		if !isValue {
+			e = e.withCodes(p, i)
+		}
+	}
+	return e
+}
+
 // wantsCodes says whether output column i of p may come as codes.
 func (e *Env) wantsCodes(p Plan, i int) bool { return slices.Contains(e.codes, planColumn{p, i}) }
 

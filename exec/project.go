@@ -62,12 +62,12 @@ func (p *Project) TraceColumn(i int) (Plan, int) {
 
 // Open implements Plan.
 func (p *Project) Open(ctx context.Context, env *Env) (Operator, error) {
-	return openOne(ctx, env, p.Input, p.wrap)
+	return openOne(ctx, env.withUnseen(p.Input, p.Exprs), p.Input, p.wrap)
 }
 
 // OpenWorkers implements Parallel.
 func (p *Project) OpenWorkers(ctx context.Context, env *Env, n int) ([]Operator, error) {
-	return openEach(ctx, env, p.Input, n, p.wrap)
+	return openEach(ctx, env.withUnseen(p.Input, p.Exprs), p.Input, n, p.wrap)
 }
 
 func (p *Project) wrap(env *Env, in Operator) (Operator, error) {

@@ -401,6 +401,9 @@ func (n *dictionaryNode) eval(s *state) (vector, error) {
 	if v.konst {
 		return v, nil
 	}
+	if codes, ok := dict.Indices().(*array.Uint32); ok && v.c == classBool && dict.NullN() == 0 && (v.valid == nil || countBits(v.valid, m) == m) {
+		return s.spreadBits(&v, codes.Uint32Values()), nil
+	}
 	rows := makeSlice[int32](s.arena, s.n)
 	s.codes(rows, dict)
 	for i, p := range rows {
@@ -409,6 +412,25 @@ func (n *dictionaryNode) eval(s *state) (vector, error) {
 		}
 	}
 	return s.gather(&v, rows)
+}
+
+// spreadBits gives each row the answer of its code, where no answer and no row is NULL.
+func (s *state) spreadBits(answers *vector, codes []uint32) vector {
+	of := makeSlice[byte](s.arena, answers.n)
+	for i := range of {
+		of[i] = b2u(answers.bit(i))
+	}
+	out := *answers
+	out.n, out.src, out.valid, out.bits = len(codes), nil, nil, s.zeros(len(codes))
+	i := 0
+	for ; i+8 <= len(codes); i += 8 {
+		c := codes[i : i+8 : i+8]
+		out.bits[i>>3] = of[c[0]] | of[c[1]]<<1 | of[c[2]]<<2 | of[c[3]]<<3 | of[c[4]]<<4 | of[c[5]]<<5 | of[c[6]]<<6 | of[c[7]]<<7
+	}
+	for ; i < len(codes); i++ {
+		out.bits[i>>3] |= of[codes[i]] << (i & 7)
+	}
+	return out
 }
 
 // overDictionary wraps a call of a single dictionary column.
