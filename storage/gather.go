@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"math"
+	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -40,13 +41,13 @@ func gatherData(d arrow.ArrayData, rows []int, alloc memory.Allocator) (arrow.Ar
 	case *arrow.BooleanType:
 		return g.finish(g.bits(d.Buffers()[1], d.Offset())), nil
 	case *arrow.BinaryType, *arrow.StringType:
-		return g.binary32()
+		return gatherBinary[int32](g)
 	case *arrow.LargeBinaryType, *arrow.LargeStringType:
-		return g.binary64()
+		return gatherBinary[int64](g)
 	case *arrow.ListType, *arrow.MapType:
-		return g.list32()
+		return gatherLists[int32](g)
 	case *arrow.LargeListType:
-		return g.list64()
+		return gatherLists[int64](g)
 	case *arrow.StructType:
 		return g.structs()
 	case *arrow.FixedSizeListType:
@@ -168,88 +169,58 @@ func errOffsets(t arrow.DataType) error {
 	return errs.New(errs.ErrUnsupported, "more than 2 GiB of %s in one batch is not supported: take fewer rows at a time", t)
 }
 
-func (g *gatherer) binary32() (arrow.ArrayData, error) {
-	var offsets []int32
-	if b := bytesOf(g.src.Buffers()[1], g.src.Offset()*4); b != nil {
-		offsets = arrow.Int32Traits.CastFromBytes(b)
+// offsets returns the offsets of the source and room for those of the result, of which the first is 0.
+func offsets[O int32 | int64](g *gatherer) (src, dst []O, out *memory.Buffer) {
+	size := int(unsafe.Sizeof(O(0)))
+	if b := bytesOf(g.src.Buffers()[1], g.src.Offset()*size); b != nil {
+		src = arrow.GetData[O](b)
 	}
-	outOffsets := g.buffer((len(g.rows) + 1) * 4)
-	dst := arrow.Int32Traits.CastFromBytes(outOffsets.Bytes())
-	total := int64(0)
+	out = g.buffer((len(g.rows) + 1) * size)
+	dst = arrow.GetData[O](out.Bytes())
 	dst[0] = 0
+	return src, dst, out
+}
+
+// offsetMax is the largest offset.
+func offsetMax[O int32 | int64]() int64 {
+	if unsafe.Sizeof(O(0)) == 4 {
+		return math.MaxInt32
+	}
+	return math.MaxInt64
+}
+
+// gatherBinary gathers values of variable width.
+func gatherBinary[O int32 | int64](g *gatherer) (arrow.ArrayData, error) {
+	from, dst, outOffsets := offsets[O](g)
+	total := int64(0)
 	for i, r := range g.rows {
-		total += int64(offsets[r+1] - offsets[r])
-		if total > math.MaxInt32 {
+		if total += int64(from[r+1] - from[r]); total > offsetMax[O]() {
 			return nil, errOffsets(g.src.DataType())
 		}
-		dst[i+1] = int32(total)
+		dst[i+1] = O(total)
 	}
 	out := g.buffer(int(total))
 	if total > 0 {
 		bytes, src := out.Bytes(), g.src.Buffers()[2].Bytes()
 		for i, r := range g.rows {
-			copy(bytes[dst[i]:dst[i+1]], src[offsets[r]:offsets[r+1]])
+			copy(bytes[dst[i]:dst[i+1]], src[from[r]:from[r+1]])
 		}
 	}
 	return g.finish(outOffsets, out), nil
 }
 
-func (g *gatherer) binary64() (arrow.ArrayData, error) {
-	var offsets []int64
-	if b := bytesOf(g.src.Buffers()[1], g.src.Offset()*8); b != nil {
-		offsets = arrow.Int64Traits.CastFromBytes(b)
-	}
-	outOffsets := g.buffer((len(g.rows) + 1) * 8)
-	dst := arrow.Int64Traits.CastFromBytes(outOffsets.Bytes())
-	dst[0] = 0
-	for i, r := range g.rows {
-		dst[i+1] = dst[i] + offsets[r+1] - offsets[r]
-	}
-	out := g.buffer(int(dst[len(g.rows)]))
-	if out.Len() > 0 {
-		bytes, src := out.Bytes(), g.src.Buffers()[2].Bytes()
-		for i, r := range g.rows {
-			copy(bytes[dst[i]:dst[i+1]], src[offsets[r]:offsets[r+1]])
-		}
-	}
-	return g.finish(outOffsets, out), nil
-}
-
-func (g *gatherer) list32() (arrow.ArrayData, error) {
-	var offsets []int32
-	if b := bytesOf(g.src.Buffers()[1], g.src.Offset()*4); b != nil {
-		offsets = arrow.Int32Traits.CastFromBytes(b)
-	}
-	outOffsets := g.buffer((len(g.rows) + 1) * 4)
-	dst := arrow.Int32Traits.CastFromBytes(outOffsets.Bytes())
-	dst[0] = 0
+// gatherLists gathers lists of variable length.
+func gatherLists[O int32 | int64](g *gatherer) (arrow.ArrayData, error) {
+	from, dst, outOffsets := offsets[O](g)
 	var items []int
 	for i, r := range g.rows {
-		for k := offsets[r]; k < offsets[r+1]; k++ {
+		for k := from[r]; k < from[r+1]; k++ {
 			items = append(items, int(k))
 		}
-		if len(items) > math.MaxInt32 {
+		if int64(len(items)) > offsetMax[O]() {
 			return nil, errOffsets(g.src.DataType())
 		}
-		dst[i+1] = int32(len(items))
-	}
-	return g.withItems(outOffsets, items)
-}
-
-func (g *gatherer) list64() (arrow.ArrayData, error) {
-	var offsets []int64
-	if b := bytesOf(g.src.Buffers()[1], g.src.Offset()*8); b != nil {
-		offsets = arrow.Int64Traits.CastFromBytes(b)
-	}
-	outOffsets := g.buffer((len(g.rows) + 1) * 8)
-	dst := arrow.Int64Traits.CastFromBytes(outOffsets.Bytes())
-	dst[0] = 0
-	var items []int
-	for i, r := range g.rows {
-		for k := offsets[r]; k < offsets[r+1]; k++ {
-			items = append(items, int(k))
-		}
-		dst[i+1] = int64(len(items))
+		dst[i+1] = O(len(items))
 	}
 	return g.withItems(outOffsets, items)
 }

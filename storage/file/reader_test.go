@@ -90,8 +90,8 @@ func compareRows(t *testing.T, b arrow.RecordBatch, want func(i int) map[string]
 		name := b.ColumnName(c)
 		bad := 0
 		for i := range int(b.NumRows()) {
-			got := spell(b.Column(c), i)
-			if w := want(i)[name]; !sameSpelling(got, w) {
+			got := testutil.Spell(b.Column(c), i)
+			if w := want(i)[name]; !testutil.SameSpelling(got, w) {
 				if bad++; bad <= 3 {
 					t.Errorf("%s row %d: got %s, want %s", name, i, short(got), short(w))
 				}
@@ -124,7 +124,7 @@ func TestRowsOfUnchangedDatasets(t *testing.T) {
 			for _, path := range dataFiles(t, name) {
 				readAll(t, openFile(t, path), 100, func(_ uint64, b arrow.RecordBatch) {
 					id := b.Column(b.Schema().FieldIndices("id")[0])
-					compareRows(t, b, func(i int) map[string]any { return byID[fmt.Sprint(spell(id, i))] })
+					compareRows(t, b, func(i int) map[string]any { return byID[fmt.Sprint(testutil.Spell(id, i))] })
 					rows += int(b.NumRows())
 				})
 			}

@@ -107,7 +107,7 @@ func sameValues(a, b arrow.Array) bool {
 		return false
 	}
 	for i := range da.Len() {
-		if spell(da, i) != spell(db, i) {
+		if testutil.Spell(da, i) != testutil.Spell(db, i) {
 			return false
 		}
 	}
