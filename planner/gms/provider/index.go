@@ -46,14 +46,10 @@ func (x *Index) Comment() string {
 	if !x.info.Usable {
 		return "not used: " + x.info.Reason
 	}
-	text := fmt.Sprintf("segments=%d", x.info.Segments)
-	if x.info.Metric != "" {
-		text = fmt.Sprintf("metric=%s, %s", x.info.Metric, text)
+	if x.info.Metric != "" { // SHOW CREATE TABLE prints this as well, so it tells nothing that every append changes
+		return fmt.Sprintf("metric=%s, segments=%d", x.info.Metric, x.info.Segments)
 	}
-	if t, ok := x.table.table.(exec.Addressable); ok && x.info.Covers != nil {
-		text += fmt.Sprintf(", fragments=%d of %d", x.info.Covers.GetCardinality(), len(t.FragmentIDs()))
-	}
-	return text
+	return fmt.Sprintf("segments=%d", x.info.Segments)
 }
 
 // IndexType implements sql.Index.
