@@ -16,12 +16,12 @@ import (
 
 // rowEncoder turns batches into rows of MySQL text values. It is used by one statement; the rows of one call are overwritten by the next.
 type rowEncoder struct {
-	types    []querypb.Type
-	programs []*expr.Program // conversion to text or bytes; nil = the column is bytes already
-	rows     [][]sqltypes.Value
-	values   []sqltypes.Value // backs rows
-	copies   [][]byte         // per column: the bytes of the present batch
-	held     *mem.Reservation // pays for rows and copies
+	types   []querypb.Type
+	columns *expr.TextColumns
+	rows    [][]sqltypes.Value
+	values  []sqltypes.Value // backs rows
+	copies  [][]byte         // per column: the bytes of the present batch
+	held    *mem.Reservation // pays for rows and copies
 }
 
 // Memory of one value and of one row's slice of values.
@@ -36,21 +36,11 @@ func newRowEncoder(schema *arrow.Schema, types []querypb.Type, held *mem.Reserva
 	if schema.NumFields() != len(types) {
 		return nil, errs.New(errs.ErrInternal, "%d columns with %d wire types", schema.NumFields(), len(types))
 	}
-	e := &rowEncoder{types: types, programs: make([]*expr.Program, len(types)), copies: make([][]byte, len(types)), held: held}
-	for i, f := range schema.Fields() {
-		col := &expr.Column{ID: i, Name: f.Name, T: f.Type}
-		text, err := expr.AsText(col)
-		if err != nil {
-			return nil, fmt.Errorf("column %q: %w", f.Name, err)
-		}
-		if text == expr.Expr(col) {
-			continue
-		}
-		if e.programs[i], err = expr.Compile(text, schema); err != nil {
-			return nil, fmt.Errorf("column %q: %w", f.Name, err)
-		}
+	columns, err := expr.NewTextColumns(schema)
+	if err != nil {
+		return nil, err
 	}
-	return e, nil
+	return &rowEncoder{types: types, columns: columns, copies: make([][]byte, len(types)), held: held}, nil
 }
 
 // encode returns the batch's rows. It copies every value out of the batch, which may lie in a mapped file (I1).
@@ -75,15 +65,11 @@ func (e *rowEncoder) encode(env *expr.Env, b arrow.RecordBatch) ([][]sqltypes.Va
 }
 
 func (e *rowEncoder) column(env *expr.Env, b arrow.RecordBatch, c, n int) error {
-	col := b.Column(c)
-	if p := e.programs[c]; p != nil {
-		text, err := p.Eval(env, b)
-		if err != nil {
-			return err
-		}
-		defer text.Release()
-		col = text
+	col, err := e.columns.Column(env, b, c)
+	if err != nil {
+		return err
 	}
+	defer col.Release()
 	switch col := col.(type) {
 	case *array.Null:
 		for i := range n {

@@ -292,39 +292,23 @@ func (o *verticalWriter) Finish() error { return o.w.Flush() }
 
 // textRows gives the cells of each row of batches as MySQL text.
 type textRows struct {
-	programs []*expr.Program // nil = the bytes are the text
+	columns *expr.TextColumns
 }
 
 func newTextRows(schema *arrow.Schema) (*textRows, error) {
-	t := &textRows{programs: make([]*expr.Program, schema.NumFields())}
-	for i, f := range schema.Fields() {
-		col := &expr.Column{ID: i, Name: f.Name, T: f.Type}
-		e, err := expr.AsText(col)
-		if err != nil {
-			return nil, fmt.Errorf("column %q: %w", f.Name, err)
-		}
-		if e == expr.Expr(col) {
-			continue
-		}
-		if t.programs[i], err = expr.Compile(e, schema); err != nil {
-			return nil, fmt.Errorf("column %q: %w", f.Name, err)
-		}
-	}
-	return t, nil
+	columns, err := expr.NewTextColumns(schema)
+	return &textRows{columns: columns}, err
 }
 
 func (t *textRows) each(env *expr.Env, b arrow.RecordBatch, row func([][]byte) error) error {
-	cols := make([]arrow.Array, len(t.programs))
-	for i, p := range t.programs {
-		cols[i] = b.Column(i)
-		if p != nil {
-			v, err := p.Eval(env, b)
-			if err != nil {
-				return err
-			}
-			defer v.Release()
-			cols[i] = v
+	cols := make([]arrow.Array, b.NumCols())
+	for i := range cols {
+		col, err := t.columns.Column(env, b, i)
+		if err != nil {
+			return err
 		}
+		defer col.Release()
+		cols[i] = col
 	}
 	cells := make([][]byte, len(cols))
 	for r := range int(b.NumRows()) {
