@@ -201,13 +201,40 @@ func (c *change) rows(stmt ast.Statement) error {
 	}
 }
 
+// refuseView refuses to insert into a view.
+func (c *change) refuseView(name dialect.TableName) error {
+	database, err := databaseOf(c.ctx, name.Database)
+	if err != nil {
+		return err
+	}
+	db, err := c.e.provider.Database(c.ctx, database)
+	if err != nil {
+		return err
+	}
+	views, ok := db.(*provider.Database)
+	if !ok {
+		return nil
+	}
+	_, isView, err := views.GetViewDefinition(c.ctx, name.Name)
+	if err == nil && isView {
+		err = errs.New(errs.ErrUnsupported, "%s.%s is a view: insert into its table", database, name.Name)
+	}
+	return err
+}
+
 // newRow is how go-mysql-server calls the row that VALUES() speaks of.
 const newRow = "__new_ins"
 
 // named lets VALUES() in INSERT ... SELECT ... ON DUPLICATE KEY UPDATE find the columns of the SELECT: name resolution knows the word for VALUES rows alone.
 func (c *change) named(stmt ast.Statement) (ast.Statement, error) {
 	ins, ok := stmt.(*ast.Insert)
-	if !ok || len(ins.OnDup) == 0 {
+	if !ok {
+		return stmt, nil
+	}
+	if err := c.refuseView(tableName(ins.Table)); err != nil {
+		return nil, err
+	}
+	if len(ins.OnDup) == 0 {
 		return stmt, nil
 	}
 	query, ok := ins.Rows.(ast.SelectStatement)

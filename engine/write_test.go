@@ -341,6 +341,26 @@ func TestAlterTable(t *testing.T) {
 	expect(t, s, "SELECT id FROM v WHERE double_n = 60", "3")
 }
 
+// TestShownTablesCanBeMade: what SHOW CREATE TABLE prints makes the same table.
+func TestShownTablesCanBeMade(t *testing.T) {
+	_, s := openWritable(t)
+	do(t, s, "CREATE TABLE a (id INT NOT NULL PRIMARY KEY COMMENT 'key', l LIST<LIST<INT>> COMMENT 'deep', v VECTOR(3), s STRUCT<x INT, y VARCHAR>, m MAP<VARCHAR, DOUBLE>, c CHAR(3) NOT NULL DEFAULT 'x', d DATETIME(3), j JSON, b VARBINARY(4), u MEDIUMINT UNSIGNED)")
+	shown := func(name string) string {
+		lines, _ := run(t, s, "SHOW CREATE TABLE "+name)
+		_, text, _ := strings.Cut(strings.Join(lines, "\n"), "\t")
+		return text
+	}
+	first := shown("a")
+	do(t, s, strings.Replace(first, "`a`", "`b`", 1))
+	if second := strings.Replace(shown("b"), "`b`", "`a`", 1); second != first {
+		t.Errorf("got\n%s\nwant\n%s", second, first)
+	}
+	do(t, s, "INSERT INTO b (id, l, v, s) VALUES (1, '[[1],[2]]', '[1,2,3]', '{\"x\": 1}')", "CREATE VIEW w AS SELECT id FROM b")
+	expect(t, s, "SELECT l, v, s FROM b", "[[1],[2]]\t[1,2,3]\t{\"x\":1,\"y\":null}")
+	refused(t, s, 1366, "INSERT INTO b (id, v) VALUES (1, '[1,2]')")
+	refused(t, s, 1235, "INSERT INTO w VALUES (1)")
+}
+
 func TestProcedures(t *testing.T) {
 	_, s := store(t)
 	do(t, s, "CALL lakesql.create_tag('t', 'first')", "DELETE FROM t WHERE id > 1", "CALL lakesql.create_tag('lake.t', 'none', 1)", "CREATE INDEX i ON t (id)", "INSERT INTO t (id) VALUES (9)")

@@ -136,8 +136,12 @@ func Columns(database, table string, s *arrow.Schema) sql.Schema {
 		if def, ok := coltype.Default(f); ok {
 			c.Default = sql.NewUnresolvedColumnDefaultValue(def)
 		}
-		if text := coltype.Text(f.Type); text != "" && c.Comment == "" {
-			c.Comment = text // CREATE TABLE takes the type from such a comment, so that what SHOW CREATE TABLE prints makes the same table
+		if text := coltype.Text(f.Type); text != "" {
+			// CREATE TABLE takes the type from such a comment, so that what SHOW CREATE TABLE prints makes the same table.
+			if c.Comment != "" {
+				text += "; " + c.Comment
+			}
+			c.Comment = text
 		}
 		out[i] = c
 	}
