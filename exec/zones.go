@@ -45,7 +45,7 @@ func (z *Zones) SizeBytes() int64 { return int64(cap(z.list)) * zoneBytes }
 // find returns the rows that hold one of the points, which are ascending, as far as zones tell, and the rows that have to be read: all other rows hold a value
 // that is none of them.
 func (z *Zones) find(points []int64) (hits, open *rowset.Set) {
-	hits, open = rowset.NewSet(), rowset.NewSet()
+	open = rowset.NewSet()
 	var found rowset.Builder
 	var keys []uint64
 	for _, one := range z.list {
