@@ -253,6 +253,31 @@ func TestTheEngineSearchesOurIVFFlat(t *testing.T) {
 				if len(info.Indices) != 1 || !strings.EqualFold(info.Indices[0].Type, "IVF_FLAT") {
 					t.Fatalf("indices %+v", info.Indices)
 				}
+				update := func(merge, segments int) {
+					t.Helper()
+					if _, err := write.UpdateIndex(ctx, table, "v_idx", write.UpdateIndexOptions{Merge: merge}); err != nil {
+						t.Fatal(err)
+					}
+					if info := eng.Info(path); len(info.Indices) != 1 || info.Indices[0].Segments != segments {
+						t.Fatalf("after an update that merges %d the engine lists %+v", merge, info.Indices)
+					}
+				}
+				if _, err := write.Append(ctx, target, &batches{rows: []arrow.RecordBatch{vectorBatch(c.element, 3400, 300)}}, write.AppendOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				update(-1, 2)
+				check("our new rows")
+				eng.Do("append", Request{"path": path, "in": eng.Send(vectorBatch(c.element, 3700, 200))}, nil)
+				eng.Do("delete", Request{"path": path, "filter": "id % 17 = 5"}, nil)
+				update(5, 1)
+				check("our merge")
+				if _, err := write.Compact(ctx, table, write.CompactOptions{TargetRows: 2000, Remapper: write.IndexRemapper{}}); err != nil {
+					t.Fatal(err)
+				}
+				check("our compaction")
+				eng.Do("append", Request{"path": path, "in": eng.Send(vectorBatch(c.element, 3900, 100))}, nil)
+				eng.Do("optimize_indices", Request{"path": path}, nil)
+				check("the engine's update of ours")
 			})
 		}
 	}
