@@ -185,7 +185,9 @@ func check(t *testing.T, table *storage.Table, n uint64) {
 	found := make(map[uint64]map[uint64]bool)
 	some := []uint64{0, 1, 6, 7, 333_331, 500_000, labels - 1}
 	for _, info := range snap.Indices() {
-		open := func(ctx context.Context, name string) (object.File, error) { return snap.OpenIndexFile(ctx, info, name) }
+		open := func(ctx context.Context, name string) (object.File, error) {
+			return snap.OpenIndexFile(ctx, info, name)
+		}
 		s, err := labellist.Open(ctx, open, index.Meta{Name: info.Name, Covers: info.Covers, Version: info.Version}, index.OpenOptions{})
 		if err != nil {
 			t.Fatal(err)
