@@ -30,7 +30,7 @@ type Request struct {
 	Reason error // why not
 	// Invalid is what MySQL has against the statement although it parses; nil = nothing, or it was not parsed.
 	Invalid error
-	tried  bool
+	tried   bool
 }
 
 type requestKey struct{}
