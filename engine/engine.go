@@ -60,6 +60,7 @@ func (c Config) Validate() error {
 
 // Engine runs statements over catalogs. It is safe for concurrent use.
 type Engine struct {
+	zones    zones
 	config   Config
 	provider *provider.Provider
 	sqle     *sqle.Engine

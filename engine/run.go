@@ -13,7 +13,6 @@ import (
 
 	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/exec/expr"
-	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/planner/dialect"
@@ -215,11 +214,7 @@ func (e *Engine) location(ctx *sql.Context) (*time.Location, error) {
 	if offset, ok := parseOffset(name); ok {
 		return time.FixedZone(name, offset), nil
 	}
-	loc, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, errs.New(errs.ErrInvalid, "unknown or incorrect time zone: '%s'", name)
-	}
-	return loc, nil
+	return e.zones.find(name)
 }
 
 // parseOffset reads +HH:MM and -HH:MM into seconds.
