@@ -437,3 +437,11 @@ func TestConcurrentWriters(t *testing.T) {
 	expect(t, s, "SELECT n FROM t WHERE id = 1", "30")
 	expect(t, s, "SELECT count(*) FROM t", "24")
 }
+
+// TestWritesStopInTime: a statement that asks for a limit of time ends there and leaves nothing.
+func TestWritesStopInTime(t *testing.T) {
+	_, s := store(t)
+	refused(t, s, 3024, "INSERT INTO t (id) SELECT /*+ MAX_EXECUTION_TIME(20) */ a.id FROM t a, t b, t c, t d, t e, t f, t g, t h, t i, t j, t k, t l, t m")
+	expect(t, s, "SELECT count(*) FROM t", "4")
+	do(t, s, "INSERT INTO t (id) VALUES (5)")
+}
