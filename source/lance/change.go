@@ -29,7 +29,9 @@ func (c *Catalog) Dataset(ctx context.Context, name string) (*storage.Table, err
 }
 
 // View shows a version of a table to plans: one that a transaction staged, too.
-func (c *Catalog) View(name string, snap *storage.Snapshot) exec.Table { return newTable(c, name, snap) }
+func (c *Catalog) View(name string, snap *storage.Snapshot) exec.Table {
+	return newTable(c, name, snap)
+}
 
 // Forget drops what is known of a table, after it was dropped or renamed.
 func (c *Catalog) Forget(name string) {
