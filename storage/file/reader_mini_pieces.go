@@ -231,7 +231,6 @@ func (m *miniPage) keepPiece(r *Reader, t *chunkTable) {
 type flatPiece struct {
 	chunk  int
 	rows   int
-	header []byte // read where the table was counted from the page's end, to check it
 	values []byte
 }
 

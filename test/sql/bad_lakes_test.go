@@ -106,7 +106,7 @@ func badTables() []badTable {
 		}
 	}
 	half := func(b []byte) []byte { return b[:len(b)/2] }
-	unknown := append([]byte{9<<3 | 0}, binary.AppendUvarint(nil, 1<<40)...)
+	unknown := append([]byte{9 << 3}, binary.AppendUvarint(nil, 1<<40)...)
 	return []badTable{
 		{name: "a newer feature", harm: func(table string) error { return changeManifest(table, unknown) }, text: all, code: 1235, has: []string{"bad", "1099511627776"}},
 		{name: "half of a version", harm: version(99, half), text: all, code: 1815, has: []string{"bad", fmt.Sprintf("%020d.manifest", uint64(math.MaxUint64-99))}},
