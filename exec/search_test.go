@@ -155,7 +155,11 @@ func (t *vectorTask) Run(context.Context) ([]SearchHit, bool, index.NearestStats
 	if t.table.fail != nil && slices.Contains(t.fragments, t.table.FragmentIDs()[len(t.table.FragmentIDs())-1]) {
 		return nil, false, index.NearestStats{}, t.table.fail
 	}
-	return hits[:min(len(hits), t.req.K)], t.segment, index.NearestStats{}, nil
+	stats := index.NearestStats{}
+	if t.segment && t.req.MaxProbes > 0 { // the bound bites: a segment has one list more
+		stats = index.NearestStats{ListsProbed: int64(t.req.MaxProbes), ListsTotal: int64(t.req.MaxProbes) + 1}
+	}
+	return hits[:min(len(hits), t.req.K)], t.segment, stats, nil
 }
 
 var nan = float32(math.NaN())
