@@ -129,6 +129,12 @@ func TestIndexCommands(t *testing.T) {
 	if l := line(mustRun(t, "index", "list", images), "zones"); !strings.HasPrefix(l, "zones captured_at ZONEMAP ") {
 		t.Errorf("list: %q", l)
 	}
+	if plan := mustRun(t, "query", "--lake", "demo="+dir, "-e", "EXPLAIN SELECT count(*) FROM images WHERE captured_at < '1990-01-01'"); !strings.Contains(plan, "zones") {
+		t.Errorf("the plan does not use the zones:\n%s", plan)
+	}
+	if n := count(t, dir, "captured_at < '1990-01-01'"); !strings.Contains(n, "0") {
+		t.Errorf("rows before 1990: %s", n)
+	}
 	if out := mustRun(t, "index", "update", images, "zones"); !strings.Contains(out, "nothing to do") {
 		t.Errorf("update: %s", out)
 	}

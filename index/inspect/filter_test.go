@@ -15,6 +15,7 @@ import (
 	"github.com/lakesql/lakesql/index/btree"
 	"github.com/lakesql/lakesql/index/labellist"
 	"github.com/lakesql/lakesql/index/segtest"
+	"github.com/lakesql/lakesql/index/zonemap"
 	"github.com/lakesql/lakesql/storage/file"
 	"github.com/lakesql/lakesql/storage/object"
 )
@@ -119,6 +120,35 @@ func TestFaultsOfFilterSegmentsAreCounted(t *testing.T) {
 		faults, err := Segment(ctx, &out, segtest.Opener(broken, path.Dir(name)), index.Meta{}, Options{})
 		if err != nil || faults == 0 || !strings.Contains(out.String(), "FAULT: ") || !strings.Contains(out.String(), "corrupt file "+name) {
 			t.Errorf("%s: %d faults, %v\n%s", name, faults, err, out.String())
+		}
+	}
+}
+
+func TestZonesArePrinted(t *testing.T) {
+	ctx := context.Background()
+	store := object.NewMemory("t")
+	b, err := zonemap.NewBuilder("v", arrow.PrimitiveTypes.Float64, 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Free()
+	if err := b.Add(ctx, segtest.Array(t, arrow.PrimitiveTypes.Float64, `[1.5, null, -3, 7, null]`), []uint64{0, 1, 3, 4, 1 << 32}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Write(ctx, segtest.Create(t, store, "zones/"+zonemap.FileName), file.V22); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	faults, err := Segment(ctx, &out, segtest.Opener(store, "zones"), index.Meta{}, Options{KeysMax: 2})
+	if err != nil || faults != 0 {
+		t.Fatalf("%d faults, %v", faults, err)
+	}
+	for _, want := range []string{
+		"ZONEMAP, version 0", "2 rows a zone, values of type float64", "NULL: 2 rows (0, 1) (1, 0)",
+		"fragment 0 rows 0..2: 1.5 to 1.5, 1 NULL, 0 NaN", "fragment 0 rows 3..5: -3 to 7, 0 NULL, 0 NaN", "... 1 more",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
 }
