@@ -187,7 +187,7 @@ func TestSingleJoinAttachesOneRowOrFails(t *testing.T) {
 		sameRows(t, rowsOf(t, env, must(NewHashJoin(JoinSpec{Kind: JoinSingle, Left: l, Right: one}))(t)), []string{"1|a|1|x", "2|b|1|x", "NULL|c|1|x"}, false)
 		keyed.Right = two
 		for _, spec := range []JoinSpec{keyed, {Kind: JoinSingle, Left: l, Right: two}} {
-			if _, err := Collect(context.Background(), env, must(NewHashJoin(spec))(t)); !errors.Is(err, errs.ErrInvalid) {
+			if _, err := Collect(context.Background(), env, must(NewHashJoin(spec))(t)); !errors.Is(err, errs.ErrManyRows) {
 				t.Fatalf("two matches gave %v", err)
 			}
 		}
