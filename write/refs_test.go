@@ -116,7 +116,6 @@ func TestTags(t *testing.T) {
 			t.Errorf("a tag that is gone: %v", err)
 		}
 	}
-	_ = h
 }
 
 func TestBranchesAreWrittenOnTheirOwn(t *testing.T) {
@@ -255,7 +254,7 @@ func TestCleanupKeepsWhatIsNamed(t *testing.T) {
 func TestCleanupFailsSafely(t *testing.T) {
 	ctx := context.Background()
 	base := object.NewMemory("test")
-	h, table := branching(t, base)
+	_, table := branching(t, base)
 	for i := range uint64(3) {
 		deleteRange(t, table, 5*i, 5*i+5)
 	}
@@ -284,7 +283,6 @@ func TestCleanupFailsSafely(t *testing.T) {
 		must(t, change(store))
 		noGarbage(t, target)
 	})
-	_ = h
 }
 
 func TestDropTableLeavesNothing(t *testing.T) {
@@ -328,7 +326,7 @@ func TestDropTableLeavesNothing(t *testing.T) {
 func TestBranchesAndRestoresAreAllOrNothing(t *testing.T) {
 	ctx := context.Background()
 	base := object.NewMemory("test")
-	h, table := branching(t, base)
+	_, table := branching(t, base)
 	deleteRange(t, table, 0, 5)
 	change := func(store object.Store) error {
 		table, err := storage.OpenTable(ctx, store, "t.lance", storage.TableOptions{ReadParallelism: 1})
@@ -372,5 +370,4 @@ func TestBranchesAndRestoresAreAllOrNothing(t *testing.T) {
 			t.Fatalf("%s: %d rows", what, s.Rows())
 		}
 	})
-	_ = h
 }
