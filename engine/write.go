@@ -68,6 +68,8 @@ func (e *Engine) write(ctx *sql.Context, text string, call Call, res *Result) (h
 		err = c.call(s)
 	case *ast.Explain:
 		err = c.explain(s)
+	default:
+		err = errs.New(errs.ErrUnsupported, "users stand in the configuration file (users:) and cannot be changed by statements")
 	}
 	if err == nil {
 		ctx.SetLastQueryInfoInt(sql.RowCount, int64(res.AffectedRows))
@@ -78,7 +80,8 @@ func (e *Engine) write(ctx *sql.Context, text string, call Call, res *Result) (h
 // statement parses what may change something, nil if it does not.
 func (c *change) statement(call Call) (ast.Statement, error) {
 	switch c.res.request.Rewritten.Verb() {
-	case "insert", "replace", "update", "delete", "load", "create", "alter", "drop", "truncate", "rename", "call", "execute", "explain", "describe", "desc":
+	case "insert", "replace", "update", "delete", "load", "create", "alter", "drop", "truncate", "rename", "call", "execute", "explain", "describe", "desc",
+		"grant", "revoke":
 	default:
 		return nil, nil //nolint:nilnil // nil is "something else"
 	}
@@ -110,6 +113,9 @@ func changes(stmt ast.Statement) bool {
 	switch s := stmt.(type) {
 	case *ast.Insert, *ast.Update, *ast.Delete, *ast.Load, *ast.AlterTable, *ast.DBDDL:
 		return true
+	case *ast.CreateUser, *ast.RenameUser, *ast.DropUser, *ast.CreateRole, *ast.DropRole, *ast.GrantPrivilege, *ast.GrantRole, *ast.GrantProxy,
+		*ast.RevokePrivilege, *ast.RevokeAllPrivileges, *ast.RevokeRole, *ast.RevokeProxy:
+		return true // go-mysql-server would change users in memory alone
 	case *ast.DDL:
 		isTable := s.ViewSpec == nil && s.TriggerSpec == nil && s.ProcedureSpec == nil && s.EventSpec == nil && len(s.FromViews) == 0 && s.User.IsEmpty()
 		switch strings.ToLower(s.Action) {

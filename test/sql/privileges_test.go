@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"testing"
 
+	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 
 	"github.com/lakesql/lakesql/engine"
@@ -15,11 +16,12 @@ import (
 // TestWritesNeedPrivileges: every statement that changes something asks for its own privilege before anything happens.
 func TestWritesNeedPrivileges(t *testing.T) {
 	l := lakes.Open(t, t.TempDir(), engine.Config{})
-	l.Engine.SQLE().Analyzer.Catalog.MySQLDb.SetPersister(&mysql_db.NoopPersister{})
 	l.Serve(t, server.Options{Users: []server.User{{Name: "root"}}})
+	addUser(l, "reader", gms.PrivilegeType_Select)
+	addUser(l, "writer", gms.PrivilegeType_Select, gms.PrivilegeType_Insert)
 	root := l.Connect(t, true)
 	for _, text := range []string{
-		"CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", "CREATE INDEX i ON t (id)", "CREATE USER reader", "GRANT SELECT ON lake.* TO reader", "CREATE USER writer", "GRANT SELECT, INSERT ON lake.* TO writer",
+		"CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", "CREATE INDEX i ON t (id)",
 	} {
 		perform(t, root, text)
 	}
@@ -41,6 +43,33 @@ func TestWritesNeedPrivileges(t *testing.T) {
 	}
 	if got := ask(t, root, "SELECT count(*) FROM t"); got != "3" {
 		t.Errorf("%s rows", got)
+	}
+}
+
+// addUser makes a user with privileges on the database "lake" alone, which the configuration cannot.
+func addUser(l *lakes.Lake, name string, privileges ...gms.PrivilegeType) {
+	set := mysql_db.NewPrivilegeSet()
+	set.AddDatabase("lake", privileges...)
+	ed := l.Engine.SQLE().Analyzer.Catalog.MySQLDb.Editor()
+	defer ed.Close()
+	ed.PutUser(&mysql_db.User{User: name, Host: "%", PrivilegeSet: set, Plugin: "mysql_native_password"})
+}
+
+// TestUsersAreNotChangedByStatements: they would be gone at the next start, and the library behind panics.
+func TestUsersAreNotChangedByStatements(t *testing.T) {
+	l := lakes.Open(t, t.TempDir(), engine.Config{})
+	l.Serve(t, server.Options{Users: []server.User{{Name: "root"}, {Name: "other"}}})
+	root := l.Connect(t, true)
+	for _, text := range []string{
+		"CREATE USER a", "CREATE USER a IDENTIFIED BY 'x'", "DROP USER other", "RENAME USER other TO b", "CREATE ROLE r", "DROP ROLE r", "GRANT SELECT ON *.* TO other",
+		"REVOKE SELECT ON *.* FROM other", "REVOKE ALL PRIVILEGES, GRANT OPTION FROM other", "GRANT r TO other",
+	} {
+		if _, err := root.ExecContext(context.Background(), text); codeOf(err) != 1235 {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if got := ask(t, root, "SELECT count(*) FROM mysql.user WHERE user IN ('root', 'other')"); got != "2" {
+		t.Errorf("%s users", got)
 	}
 }
 
