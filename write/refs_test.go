@@ -89,7 +89,7 @@ func TestRestoreBringsAnOldVersionBack(t *testing.T) {
 
 func TestTags(t *testing.T) {
 	ctx := context.Background()
-	h, table := branching(t, object.NewMemory("test"))
+	_, table := branching(t, object.NewMemory("test"))
 	must(t, CreateTag(ctx, table, "first", storage.Ref{Version: 1}, RefOptions{}))
 	if err := CreateTag(ctx, table, "first", storage.Ref{}, RefOptions{}); !errors.Is(err, errs.ErrExists) {
 		t.Errorf("a tag twice: %v", err)
