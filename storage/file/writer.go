@@ -377,7 +377,7 @@ func (w *Writer) finish(ctx context.Context) error {
 		return err
 	}
 	if w.check != nil {
-		if err := w.check.compare(ctx); err != nil {
+		if err := w.check.compare(context.WithoutCancel(ctx)); err != nil { // the end of ctx is no fault of the file
 			panic(fmt.Sprintf("a written file does not read back: %v", err))
 		}
 	}
