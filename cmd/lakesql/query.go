@@ -118,7 +118,11 @@ func (p *printer) print(res *engine.Result) error {
 			return err
 		}
 	} else if p.format == "table" || p.format == "vertical" {
-		fmt.Fprintf(p.out, "OK, %d rows affected\n", res.AffectedRows)
+		noun := "rows"
+		if res.AffectedRows == 1 {
+			noun = "row"
+		}
+		fmt.Fprintf(p.out, "OK, %d %s affected\n", res.AffectedRows, noun)
 	}
 	for _, w := range res.Warnings() {
 		fmt.Fprintf(p.log, "%s %d: %s\n", w.Level, w.Code, w.Message)
