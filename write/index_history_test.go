@@ -105,7 +105,7 @@ type life struct {
 }
 
 func (l *life) rows(n int) *lifeRows {
-	s := &lifeRows{r: l.r}
+	s := &lifeRows{r: rand.New(rand.NewSource(l.r.Int63()))} // of its own: parts are read in parallel
 	for range n {
 		s.ids = append(s.ids, l.next)
 		l.next++

@@ -152,6 +152,9 @@ func TestRowsComeBackAsTheyWereWritten(t *testing.T) {
 		{"few values with nulls", 9000, 9000, 0, testutil.RowMaker{Distinct: 12, Nulls: 0.1}},
 		{"some values", 30_000, 9000, 0, testutil.RowMaker{Distinct: 3000}},
 	}
+	if testing.Short() {
+		cases = cases[:7]
+	}
 	for _, v := range []Version{V21, V22} {
 		for i, c := range cases {
 			t.Run(v.String()+" "+c.name, func(t *testing.T) {
