@@ -31,7 +31,7 @@ type CompactOptions struct {
 	Commit       CommitOptions
 	Remapper     Remapper         // rewrites segments that name rows by address; nil = they no longer cover what was rewritten
 	Alloc        memory.Allocator // of batches that are read; nil = that of the context
-	Budget       *mem.Budget      // pays for what is remembered about rows; nil = nobody
+	Budget       *mem.Budget      // pays for what is remembered about rows and what file writers keep; nil = nobody
 	Progress     func(rows int)   // told of rows that were written, from several goroutines; nil = nobody
 }
 
@@ -191,7 +191,7 @@ func (c *compaction) run(ctx context.Context) (Compacted, error) {
 	if err := file.CheckWritable(c.snap.Schema(), v); err != nil {
 		return Compacted{}, err
 	}
-	c.set = &fileSet{store: c.target.Store, dir: c.target.Dir, schema: c.snap.Schema(), version: v, opts: c.opts.Rows.withDefaults()}
+	c.set = &fileSet{store: c.target.Store, dir: c.target.Dir, schema: c.snap.Schema(), version: v, opts: c.opts.Rows.withDefaults(), budget: c.opts.Budget}
 	group, groupCtx := spawn.WithContext(ctx, c.set.opts.Parallel)
 	for _, g := range c.groups {
 		group.Go(fmt.Sprintf("compact fragments from %d on", g.old[0].ID()), func() error { return c.rewrite(groupCtx, g) })

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/storage/file"
 	"github.com/lakesql/lakesql/storage/object"
@@ -59,6 +60,7 @@ type fileSet struct {
 	schema  *schema.Schema
 	version file.Version
 	opts    RowOptions
+	budget  *mem.Budget // pays for what writers keep; nil = nobody
 }
 
 // writeParts writes every part as fragments of its own, in parallel, and returns the fragments in the order of the parts, without ids.
@@ -183,7 +185,7 @@ func (s *fileSet) newFragment(ctx context.Context) (*fragmentWriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data file: %w", err)
 	}
-	w, err := file.NewWriter(out, s.schema, file.WriterOptions{Version: s.version, PageBytes: s.opts.PageBytes})
+	w, err := file.NewWriter(out, s.schema, file.WriterOptions{Version: s.version, PageBytes: s.opts.PageBytes, Budget: s.budget})
 	if err != nil {
 		return nil, errors.Join(err, out.Abort())
 	}

@@ -24,7 +24,7 @@ type TxOptions struct {
 	Rows      RowOptions
 	Commit    CommitOptions
 	Predicate string      // of a deletion, as text for those who read the history; "" = not said
-	Budget    *mem.Budget // pays for the rows that are kept track of; nil = nobody
+	Budget    *mem.Budget // pays for the rows that are kept track of and what file writers keep; nil = nobody
 }
 
 // Tx collects changes of one table and publishes them as one version. New rows are written at once, to files that no version names; deletions are kept
@@ -116,7 +116,7 @@ func (x *Tx) files() (*fileSet, error) {
 }
 
 func (x *Tx) fileSet(v file.Version) *fileSet {
-	return &fileSet{store: x.target.Store, dir: x.target.Dir, schema: x.schema, version: v, opts: x.opts.Rows.withDefaults()}
+	return &fileSet{store: x.target.Store, dir: x.target.Dir, schema: x.schema, version: v, opts: x.opts.Rows.withDefaults(), budget: x.opts.Budget}
 }
 
 // Append adds the rows of several streams, which are written in parallel and counted. After an error the transaction is as before and goes on. Errors:

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/object"
@@ -266,5 +267,29 @@ func TestUpdatesThatMakeNoSense(t *testing.T) {
 	noGarbage(t, target)
 	if v := latest(t, target); v.Version() != 1 {
 		t.Fatalf("version %d", v.Version())
+	}
+}
+
+func TestWritersOfATransactionArePaidFor(t *testing.T) {
+	ctx := context.Background()
+	target := memoryTable(t)
+	mustCreate(t, target, CreateOptions{})
+	appended := func(limit int64) error {
+		budget := mem.NewBudget("test", limit, nil)
+		x, err := Begin(ctx, openTable(t, target), nil, TxOptions{Budget: budget})
+		must(t, err)
+		_, err = x.Append(ctx, []Batches{&stream{rows: 50_000, batchRows: 5000}})
+		must(t, x.Rollback(ctx))
+		if budget.Used() != 0 {
+			t.Errorf("%d bytes were not given back", budget.Used())
+		}
+		return err
+	}
+	must(t, appended(64<<20))
+	if err := appended(64 << 10); !errors.Is(err, errs.ErrMemoryLimit) {
+		t.Errorf("64 KiB for 50,000 rows: %v", err)
+	}
+	if n := dataFiles(t, target); n != 0 {
+		t.Errorf("%d data files are left", n)
 	}
 }
