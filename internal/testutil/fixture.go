@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
 )
 
 // Root returns the folder of the module.
@@ -122,4 +125,29 @@ func LoadJSON(tb testing.TB, path string, into any) {
 	if err := d.Decode(into); err != nil {
 		tb.Fatalf("%s: %v", path, err)
 	}
+}
+
+// LoadArrow reads the one batch of a gzipped Arrow stream. The caller releases it.
+func LoadArrow(tb testing.TB, path string) arrow.RecordBatch {
+	tb.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r, err := ipc.NewReader(z)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer r.Release()
+	if !r.Next() {
+		tb.Fatal(r.Err())
+	}
+	b := r.RecordBatch()
+	b.Retain()
+	return b
 }

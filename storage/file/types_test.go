@@ -1,16 +1,13 @@
 package file
 
 import (
-	"compress/gzip"
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/lakesql/lakesql/internal/testutil"
@@ -26,35 +23,11 @@ func TestEveryTypeEqualsTheReferenceEngine(t *testing.T) {
 	for _, path := range answers {
 		base := strings.TrimSuffix(path, ".arrow.gz")
 		t.Run(filepath.Base(base), func(t *testing.T) {
-			want := readStream(t, path)
+			want := testutil.LoadArrow(t, path)
 			defer want.Release()
 			compareTypes(t, openFile(t, base+".lance"), want)
 		})
 	}
-}
-
-func readStream(t *testing.T, path string) arrow.RecordBatch {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := ipc.NewReader(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Release()
-	if !r.Next() {
-		t.Fatal(r.Err())
-	}
-	b := r.RecordBatch()
-	b.Retain()
-	return b
 }
 
 // compareTypes reads every column by itself, so that one that fails does not hide the others.

@@ -31,7 +31,7 @@ func TestEveryTypeOfTheReferenceEngineIsWritten(t *testing.T) {
 				continue // types that need 2.2
 			}
 			t.Run(fmt.Sprint(strings.TrimSuffix(base, ".arrow.gz"), " in ", v), func(t *testing.T) {
-				want := readStream(t, path)
+				want := testutil.LoadArrow(t, path)
 				defer want.Release()
 				for i, f := range want.Schema().Fields() {
 					t.Run(f.Name, func(t *testing.T) {

@@ -3,18 +3,15 @@
 package interop
 
 import (
-	"compress/gzip"
 	"context"
 	"fmt"
 	"math/rand"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/lakesql/lakesql/internal/testutil"
@@ -27,7 +24,7 @@ import (
 func TestTheEnginesReadEveryTypeThatWeWrite(t *testing.T) {
 	engines := StartPythons(t)
 	for _, name := range []string{"types_v21_3", "types_v21_400", "types_v22_3", "types_v22_400", "fslstruct_v22_400"} {
-		want := fixtureRows(t, name)
+		want := testutil.LoadArrow(t, filepath.Join(testutil.Root(t), "testdata", "file", name+".arrow.gz"))
 		versions := []file.Version{file.V22}
 		if strings.Contains(name, "_v21_") {
 			versions = append(versions, file.V21)
@@ -50,30 +47,6 @@ func TestTheEnginesReadEveryTypeThatWeWrite(t *testing.T) {
 			}
 		}
 	}
-}
-
-func fixtureRows(t *testing.T, name string) arrow.RecordBatch {
-	t.Helper()
-	f, err := os.Open(filepath.Join(testutil.Root(t), "testdata", "file", name+".arrow.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := ipc.NewReader(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Release()
-	if !r.Next() {
-		t.Fatal(r.Err())
-	}
-	b := r.RecordBatch()
-	b.Retain()
-	return b
 }
 
 // Whatever field metadata asks for, on columns of every type, is legal for both engines.
