@@ -68,7 +68,7 @@ func everyPlan(t testing.TB) map[string]Plan {
 		"cap":        must(NewCap(all, 5, 6, "the row engine"))(t),
 		"count rows": must(NewCountRows(ref, candidates, []string{"n", "m"}))(t),
 		"vector search": must(NewVectorSearch(VectorSearch{Table: ref, Column: "v", Metric: index.MetricCosine, Query: []float32{1.5, float32(math.NaN()), -0.1}, K: 7, Ties: true,
-			Candidates: candidates, Early: []string{"id"}, Method: SearchMethod{Index: "v", Kind: index.KindIVFPQ, Coverage: Coverage{ByIndex: 4, ByScan: 2}, Reason: "big", MinProbes: 3, MaxProbes: 9, RefineFactor: 2, ExactBelow: 5, VectorBytes: 12, ParallelTasks: 4}},
+			Candidates: candidates, Early: []string{"id"}, Method: SearchMethod{Index: "v", Kind: index.KindIVFPQ, Coverage: Coverage{ByIndex: 4, ByScan: 2}, IndexedOnly: true, Reason: "big", MinProbes: 3, MaxProbes: 9, RefineFactor: 2, ExactBelow: 5, VectorBytes: 12, ParallelTasks: 4}},
 			[]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}))(t),
 	}
 }

@@ -41,6 +41,7 @@ type SearchMethod struct {
 	Index         string // "" = exact
 	Kind          index.Kind
 	Coverage      Coverage // of Index
+	IndexedOnly   bool     // freshness = indexed_only: rows that Index does not cover are no candidates
 	Reason        string
 	MinProbes     int
 	MaxProbes     int
@@ -83,7 +84,7 @@ func (p *VectorSearch) Describe() Description {
 		{"table", p.Table.String()}, {"column", p.Column}, {"metric", string(p.Metric)}, {"k", fmt.Sprint(p.K)}, {"method", method}, {"why", p.Method.Reason},
 	}}
 	if p.Method.Index != "" {
-		d.Props = append(d.Props, p.Method.Coverage.props(true)...)
+		d.Props = append(d.Props, p.Method.Coverage.props(!p.Method.IndexedOnly)...)
 		d.Props = append(d.Props, Prop{"nprobes", fmt.Sprint(p.Method.MinProbes)})
 		if p.Method.RefineFactor > 0 {
 			d.Props = append(d.Props, Prop{"refine", fmt.Sprint(p.Method.RefineFactor)})
@@ -189,6 +190,12 @@ func (o *vectorSearch) search(ctx context.Context) (arrow.RecordBatch, error) {
 			return nil, err
 		}
 	}
+	if o.plan.Method.IndexedOnly {
+		if err := o.onlyIndexed(ctx); err != nil {
+			return nil, err
+		}
+		candidates = int64(o.among.Count())
+	}
 	o.stats.Add("candidates", candidates)
 	if candidates == 0 {
 		return o.assemble(ctx, nil, nil)
@@ -214,6 +221,25 @@ func (o *vectorSearch) search(ctx context.Context) (arrow.RecordBatch, error) {
 		return nil, err
 	}
 	return o.assemble(ctx, hits, early)
+}
+
+// onlyIndexed leaves the candidates that the index covers, deleted rows aside.
+func (o *vectorSearch) onlyIndexed(ctx context.Context) error {
+	indices := o.table.Indexes()
+	at := slices.IndexFunc(indices, func(i IndexInfo) bool { return i.Name == o.plan.Method.Index })
+	if at < 0 {
+		return errs.New(errs.ErrNotFound, "index %s of %s", o.plan.Method.Index, o.plan.Table)
+	}
+	covers := indices[at].Covers
+	if o.among != nil {
+		o.among = o.among.OnlyUppers(covers) // shares the bitmaps
+		return nil
+	}
+	var err error
+	if o.among, err = o.table.LiveRows(ctx, slices.DeleteFunc(slices.Clone(o.table.FragmentIDs()), func(id uint32) bool { return !covers.Contains(id) })); err != nil {
+		return err
+	}
+	return o.held.Grow(o.among.SizeBytes())
 }
 
 // nearest returns the K nearest hits, with the ties of the last place where wanted.

@@ -40,6 +40,7 @@ func (c *Context) chooseMethod(n *logical.Search, table exec.VectorTable, dim in
 		spec.ExactBelow = c.Settings.ANNExactBytes
 	}
 	spec.Index, spec.Kind, spec.Coverage = info.Name, info.Kind, exec.CoverageOf(table, info, chosen.Faults)
+	spec.IndexedOnly = c.Settings.Freshness == FreshnessIndexedOnly
 	spec.Reason = "ann = " + c.Settings.ANN
 	verb := "is"
 	if spec.ExactBelow > 0 && len(n.Scan.Filter)+len(n.Scan.Masks) > 0 {

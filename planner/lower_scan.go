@@ -168,7 +168,7 @@ func (c *Context) lowerSearch(n *logical.Search) (lowered, error) {
 	s := exec.VectorSearch{
 		Table: n.Scan.Table.Ref(), Column: n.Vector, Metric: n.Metric, Query: n.Query, K: int(n.K), Ties: n.Ties, Candidates: among,
 		Method: exec.SearchMethod{
-			Index: n.Spec.Index, Kind: n.Spec.Kind, Coverage: n.Spec.Coverage, Reason: n.Spec.Reason, MinProbes: n.Spec.MinProbes, MaxProbes: n.Spec.MaxProbes,
+			Index: n.Spec.Index, Kind: n.Spec.Kind, Coverage: n.Spec.Coverage, IndexedOnly: n.Spec.IndexedOnly, Reason: n.Spec.Reason, MinProbes: n.Spec.MinProbes, MaxProbes: n.Spec.MaxProbes,
 			RefineFactor: n.Spec.RefineFactor, ExactBelow: n.Spec.ExactBelow, VectorBytes: n.Spec.VectorBytes, ParallelTasks: c.Settings.SearchParallelism,
 		},
 	}

@@ -200,6 +200,7 @@ type SearchSpec struct {
 	Index        string // "" = exact
 	Kind         index.Kind
 	Coverage     exec.Coverage // of Index
+	IndexedOnly  bool          // Index set: rows that it does not cover are left out
 	Reason       string        // why this method
 	MinProbes    int
 	MaxProbes    int
