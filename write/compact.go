@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/compute"
@@ -69,12 +68,16 @@ type Compacted struct {
 }
 
 // Compact merges small fragments and leaves deleted rows out. Rows keep their stable ids, and the versions that created and last changed them. Without
-// anything to do it commits nothing. Errors: ErrConflict where others changed the same fragments meanwhile: run it again; ErrUnsupported for a column or
-// file version that is not written, ErrMemoryLimit, ErrIO, ErrDiskFull.
+// anything to do it commits nothing. Indices that come meanwhile follow the rows like those that were there; where others change the same fragments it
+// begins again. Errors: ErrConflict where they do so each time, ErrUnsupported for a column or file version that is not written, ErrMemoryLimit, ErrIO, ErrDiskFull.
 func Compact(ctx context.Context, table *storage.Table, opts CompactOptions) (Compacted, error) {
 	if err := opts.Validate(); err != nil {
 		return Compacted{}, err
 	}
+	return again(ctx, opts.Commit, func() (Compacted, error) { return compact(ctx, table, opts) })
+}
+
+func compact(ctx context.Context, table *storage.Table, opts CompactOptions) (Compacted, error) {
 	snap, err := table.Latest(ctx)
 	if err != nil {
 		return Compacted{}, err
@@ -103,6 +106,7 @@ type compaction struct {
 	held   *mem.Reservation
 	set    *fileSet
 	groups []*rewriteGroup
+	now    *rowset.Remap // where rows went; nil = their new fragments have no ids yet
 }
 
 // rewriteGroup is fragments that are rewritten together.
@@ -199,14 +203,20 @@ func (c *compaction) run(ctx context.Context) (Compacted, error) {
 	err = group.Wait()
 	op := &rewriteOp{snap: c.snap, groups: c.groups}
 	if err == nil {
-		err = c.remap(ctx, op)
+		err = c.remap(ctx, op, c.at)
 	}
 	var done Committed
 	if err == nil {
+		op.remap = func(ctx context.Context, base *version) error { return c.remap(ctx, op, base) }
 		done, err = c.target.commit(ctx, c.at, op, c.opts.Commit)
 	}
 	if err != nil {
 		return Compacted{}, c.takeBack(ctx, op, err)
+	}
+	for _, m := range op.remapped {
+		if m.fresh != nil && !m.used { // its index was replaced or dropped meanwhile; what stays here is garbage
+			_ = c.target.removeSegment(ctx, m.fresh)
+		}
 	}
 	out := Compacted{Committed: done, Uncovered: op.uncovered}
 	for _, g := range c.groups {
@@ -225,7 +235,9 @@ func (c *compaction) takeBack(ctx context.Context, op *rewriteOp, err error) err
 		err = errors.Join(err, c.set.remove(ctx, g.fresh))
 	}
 	for _, m := range op.remapped {
-		err = errors.Join(err, c.target.removeSegment(ctx, m.fresh))
+		if m.fresh != nil {
+			err = errors.Join(err, c.target.removeSegment(ctx, m.fresh))
+		}
 	}
 	return err
 }
@@ -383,46 +395,70 @@ func (c *compaction) moved(ids []uint64) (*rowset.Remap, error) {
 	return m, nil
 }
 
-// remap rewrites the segments that name the rewritten rows by address. Their new addresses must be known before, so the fragments' ids are reserved by a commit of its own.
-func (c *compaction) remap(ctx context.Context, op *rewriteOp) error {
-	retired := roaring.New()
-	fresh := 0
-	for _, g := range c.groups {
-		for _, f := range g.old {
-			retired.Add(f.ID())
-		}
-		fresh += len(g.fresh)
-	}
-	var affected []int
-	for i, info := range c.snap.Indices() {
-		if info.Covers.Intersects(retired) && !(c.snap.HasStableRowIDs() && keepsRowIDs(c.at.Indices[i])) {
-			affected = append(affected, i)
-		}
-	}
-	if len(affected) == 0 || c.opts.Remapper == nil || fresh == 0 {
+// remap rewrites the segments of a version that name the rewritten rows by address, those that were not rewritten before. Their new addresses must be known, so the
+// fragments' ids are reserved by a commit of its own.
+func (c *compaction) remap(ctx context.Context, op *rewriteOp, base *version) error {
+	affected := c.affected(op, base)
+	if len(affected) == 0 || c.opts.Remapper == nil {
 		return nil
 	}
-	reserved, err := c.target.commit(ctx, c.at, &reserveOp{count: uint32(fresh)}, c.opts.Commit)
-	if err != nil {
+	if err := c.place(ctx, op, base); err != nil {
 		return err
 	}
-	op.ids = reserved.FragmentIDs
-	moved, err := c.moved(op.ids)
-	if err != nil {
-		return err
+	snap := c.snap
+	if base.Version() != snap.Version() {
+		var err error
+		if snap, err = snap.Table().At(ctx, storage.Ref{Version: base.Version()}); err != nil {
+			return err
+		}
 	}
 	for _, i := range affected {
-		m, err := c.opts.Remapper.Remap(ctx, c.snap, c.snap.Indices()[i], moved)
+		m, err := c.opts.Remapper.Remap(ctx, snap, snap.Indices()[i], c.now)
 		if err != nil {
-			return fmt.Errorf("index %s: %w", c.snap.Indices()[i].Name, err)
+			return fmt.Errorf("index %s: %w", snap.Indices()[i].Name, err)
 		}
+		op.remapped = append(op.remapped, remappedSegment{old: base.Indices[i].GetUuid().GetUuid(), fresh: m})
 		if m == nil {
 			continue
 		}
-		op.remapped = append(op.remapped, remappedSegment{old: c.at.Indices[i].GetUuid().GetUuid(), fresh: m})
-		if err := c.target.complete(ctx, describe(m, c.at.Indices[i]), uint64(c.opts.Commit.withDefaults().Now().UnixMilli())); err != nil {
+		if err := c.target.complete(ctx, describe(m, base.Indices[i]), uint64(c.opts.Commit.withDefaults().Now().UnixMilli())); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// affected are the segments of a version that cover all of a group, name its rows by address, and were not looked at before.
+func (c *compaction) affected(op *rewriteOp, base *version) []int {
+	var out []int
+	for i, m := range base.Indices {
+		covers, err := coverOf(m)
+		if err != nil || len(m.GetFields()) == 0 || c.snap.HasStableRowIDs() && keepsRowIDs(m) || op.looked(m) {
+			continue
+		}
+		if slices.ContainsFunc(c.groups, func(g *rewriteGroup) bool {
+			return len(g.fresh) > 0 && !slices.ContainsFunc(g.old, func(f *storage.Fragment) bool { return !covers.Contains(f.ID()) })
+		}) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// place gives the new fragments ids, which stay aside for them.
+func (c *compaction) place(ctx context.Context, op *rewriteOp, base *version) error {
+	if c.now != nil {
+		return nil
+	}
+	fresh := 0
+	for _, g := range c.groups {
+		fresh += len(g.fresh)
+	}
+	reserved, err := c.target.commit(ctx, base, &reserveOp{count: uint32(fresh)}, c.opts.Commit)
+	if err != nil {
+		return err
+	}
+	op.ids = reserved.FragmentIDs
+	c.now, err = c.moved(op.ids)
+	return err
 }

@@ -26,14 +26,17 @@ type rewriteOp struct {
 	ids       []uint64 // reserved for the new fragments; nil = count up
 	remapped  []remappedSegment
 	uncovered []string // indices, as apply left them
+	// remap rewrites the segments of a version that name rewritten rows by address, as far as that was not done; nil = there is nobody who can.
+	remap func(ctx context.Context, base *version) error
 
 	given []uint64 // ids of the new fragments, as apply gave them
 }
 
 // remappedSegment takes the place of a segment.
 type remappedSegment struct {
-	old   []byte // uuid
-	fresh *tablepb.IndexMetadata
+	old   []byte                 // uuid
+	fresh *tablepb.IndexMetadata // nil = its kind cannot be remapped
+	used  bool                   // the version in the making lists it
 }
 
 // describe fills in what a remapped segment has in common with the one that it replaces.
@@ -71,6 +74,19 @@ func (t Target) removeSegment(ctx context.Context, m *tablepb.IndexMetadata) err
 	return err
 }
 
+// looked says that a segment was rewritten, or cannot be.
+func (o *rewriteOp) looked(m *tablepb.IndexMetadata) bool {
+	return slices.ContainsFunc(o.remapped, func(r remappedSegment) bool { return bytes.Equal(r.old, m.GetUuid().GetUuid()) })
+}
+
+// prepare implements preparer: an index may have come, or another segment, since the fragments were read.
+func (o *rewriteOp) prepare(ctx context.Context, base *version) error {
+	if o.remap == nil {
+		return nil
+	}
+	return o.remap(ctx, base)
+}
+
 func (o *rewriteOp) apply(_ *version, n *next) error {
 	m := n.manifest
 	now := make(map[uint64]*tablepb.DataFragment, len(m.GetFragments()))
@@ -104,11 +120,15 @@ func (o *rewriteOp) apply(_ *version, n *next) error {
 // moveCovers names the new fragments in place of the old ones in every segment that knows where the rows are.
 func (o *rewriteOp) moveCovers(n *next) error {
 	o.uncovered = nil
+	for i := range o.remapped {
+		o.remapped[i].used = false
+	}
 	stable := n.manifest.GetReaderFeatureFlags()&manifest.FlagStableRowIDs != 0
 	for i := range n.indices {
 		knows := stable && keepsRowIDs(n.indices[i])
-		for _, r := range o.remapped {
-			if bytes.Equal(r.old, n.indices[i].GetUuid().GetUuid()) {
+		for at := range o.remapped {
+			if r := &o.remapped[at]; r.fresh != nil && bytes.Equal(r.old, n.indices[i].GetUuid().GetUuid()) {
+				r.used = true
 				now := proto.Clone(r.fresh).(*tablepb.IndexMetadata) //nolint:errcheck,forcetypeassert // a clone
 				now.FragmentBitmap = n.indices[i].GetFragmentBitmap()
 				n.indices[i], knows = now, true
@@ -181,6 +201,9 @@ func (o *rewriteOp) transaction() *tablepb.Transaction {
 		tx.Groups = append(tx.Groups, group)
 	}
 	for _, r := range o.remapped {
+		if !r.used {
+			continue
+		}
 		tx.RewrittenIndices = append(tx.RewrittenIndices, &tablepb.Transaction_Rewrite_RewrittenIndex{
 			OldId: &tablepb.UUID{Uuid: r.old}, NewId: r.fresh.GetUuid(), NewIndexDetails: r.fresh.GetIndexDetails(),
 			NewIndexVersion: uint32(r.fresh.GetIndexVersion()), NewIndexFiles: r.fresh.GetFiles(),
@@ -189,31 +212,13 @@ func (o *rewriteOp) transaction() *tablepb.Transaction {
 	return &tablepb.Transaction{Operation: &tablepb.Transaction_Rewrite_{Rewrite: tx}}
 }
 
-// allows: apply looks at the fragments; an index that was built over them meanwhile would lose them unseen.
+// allows: apply looks at the fragments, and prepare at indices that came.
 func (o *rewriteOp) allows(came *tablepb.Transaction) bool {
-	switch c := came.GetOperation().(type) {
+	switch came.GetOperation().(type) {
 	case *tablepb.Transaction_Append_, *tablepb.Transaction_Delete_, *tablepb.Transaction_Update_, *tablepb.Transaction_Rewrite_,
-		*tablepb.Transaction_ReserveFragments_, *tablepb.Transaction_DataReplacement_, *tablepb.Transaction_Project_,
+		*tablepb.Transaction_ReserveFragments_, *tablepb.Transaction_DataReplacement_, *tablepb.Transaction_Project_, *tablepb.Transaction_CreateIndex_,
 		*tablepb.Transaction_UpdateConfig, *tablepb.Transaction_UpdateBases, *tablepb.Transaction_Clone_:
 		return true
-	case *tablepb.Transaction_CreateIndex_:
-		return o.snap.HasStableRowIDs() || !slices.ContainsFunc(c.CreateIndex.GetNewIndices(), o.touches)
-	}
-	return false
-}
-
-// touches says whether a segment covers a fragment that is rewritten.
-func (o *rewriteOp) touches(m *tablepb.IndexMetadata) bool {
-	covers, err := coverOf(m)
-	if err != nil {
-		return true
-	}
-	for _, g := range o.groups {
-		for _, f := range g.old {
-			if covers.Contains(f.ID()) {
-				return true
-			}
-		}
 	}
 	return false
 }

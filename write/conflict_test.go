@@ -71,7 +71,7 @@ func TestTheConflictTable(t *testing.T) {
 		"a column of NULL":     {&mergeOp{fields: &schema.Schema{}}, "y y y y y y y n n n n n n n"},
 		"a computed column":    {&mergeOp{fields: &schema.Schema{}, hasFiles: true}, "n y n y n y n n n n n n n n"},
 		"compaction":           {&rewriteOp{snap: updating.base}, "y y y y y y y y y n y n n n"},
-		"index":                {&indexOp{}, "y y y y n y n n n n n n n n"},
+		"index":                {&indexOp{}, "y y y y y y y y y y y n n n"},
 		"reserve fragment ids": {&reserveOp{}, "y y y y y y y y y y y y y y"},
 		"restore":              {&restoreOp{}, "y y y y y y y y y y y y y y"},
 	} {

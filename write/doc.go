@@ -10,7 +10,8 @@
 // but no position in the file of that version.
 // I3: fragment ids and row ids are given at commit, counted up from the manifest's high marks, and never used twice, not even after an old version was restored.
 // I4: a commit that lost the race is redone on the winner's version only where the winner's transaction is known to be compatible (conflict.go). What touches rows
-// that are there looks at them again: rows that both changed are a conflict, other rows of the same fragment are not.
+// that are there looks at them again: rows that both changed are a conflict, other rows of the same fragment are not. Indices and compactions follow each other (index.go,
+// compact_op.go), and are made again where they cannot (again.go).
 // I5: a segment covers a fragment only if it answers rightly for each of its live rows. Moved rows are covered where the segment names rows by ids and its columns stayed
 // (next.go), rewritten ones where it was remapped; everything else is left to a scan.
 // I6: what a transaction staged is seen by its own snapshots alone, and its addresses hold until it ends: ids of staged fragments are given anew at commit.

@@ -159,7 +159,7 @@ func extendVectors(ctx context.Context, snap *storage.Snapshot, field *schema.Fi
 	if err != nil {
 		return nil, err
 	}
-	done, err := job.commit(ctx, removed)
+	done, err := job.commit(ctx, IndexChange{}, removed)
 	if err != nil {
 		return nil, err
 	}

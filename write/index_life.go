@@ -71,15 +71,46 @@ type IndexChanged struct {
 	UUID     string   // of the new segment; "" = nothing was to do, and nothing was committed
 	Replaced []string // segments that it replaced
 	Read     []uint32 // fragments whose rows were read
+
+	narrowed bool // see commitIndex
 }
 
 // CreateIndex builds an index over a column of the newest version and commits it. Extending an index that covers everything commits nothing. Errors: ErrNotFound for
 // the column, ErrInvalid for a column that the kind cannot index, ErrUnsupported for its type and for other kinds, ErrExists, ErrMemoryLimit,
-// ErrConflict, ErrIO, ErrDiskFull. After an error no file is left behind, unless nobody can tell what became of the commit.
+// ErrConflict, ErrIO, ErrDiskFull. After an error no file is left behind, unless nobody can tell what became of the commit. What another writer makes of the table
+// meanwhile is taken into account: rows that were rewritten are covered by extending the index, and work that became useless is done again.
 func CreateIndex(ctx context.Context, table *storage.Table, spec IndexSpec, opts CreateIndexOptions) (IndexChanged, error) {
 	if err := opts.Validate(); err != nil {
 		return IndexChanged{}, err
 	}
+	done, err := again(ctx, opts.Commit, func() (IndexChanged, error) { return createIndex(ctx, table, spec, opts) })
+	if err != nil || !done.narrowed {
+		return done, err
+	}
+	return extendNarrowed(ctx, table, spec.withDefaults().Name, opts.IndexOptions, done)
+}
+
+// extendNarrowed covers the rows that were rewritten while an index was made of them. Where others rewrite them all the time the index stays without them: it is true, and
+// the next update covers them.
+func extendNarrowed(ctx context.Context, table *storage.Table, name string, opts IndexOptions, done IndexChanged) (IndexChanged, error) {
+	for range rebuildsMax {
+		more, err := UpdateIndex(ctx, table, name, UpdateIndexOptions{IndexOptions: opts})
+		if errors.Is(err, errs.ErrConflict) {
+			return done, nil
+		}
+		if err != nil || more.UUID == "" {
+			return done, err
+		}
+		more.Replaced = append(slices.DeleteFunc(more.Replaced, func(id string) bool { return id == done.UUID }), done.Replaced...)
+		done = more
+		if !done.narrowed {
+			break
+		}
+	}
+	return done, nil
+}
+
+func createIndex(ctx context.Context, table *storage.Table, spec IndexSpec, opts CreateIndexOptions) (IndexChanged, error) {
 	snap, err := table.Latest(ctx)
 	if err != nil {
 		return IndexChanged{}, err
@@ -100,7 +131,10 @@ func CreateIndex(ctx context.Context, table *storage.Table, spec IndexSpec, opts
 	if opts.Extend && job.read.IsEmpty() && len(group(snap, spec.Name)) > 0 {
 		return IndexChanged{Committed: Committed{Version: snap.Version()}}, nil
 	}
-	return job.commit(ctx, removed)
+	if opts.Replace {
+		return job.commit(ctx, IndexChange{Replace: spec.Name}, removed)
+	}
+	return job.commit(ctx, IndexChange{}, removed)
 }
 
 // group returns the segments of a name, in the order of the manifest.
@@ -150,20 +184,23 @@ func segmentKind(info storage.IndexInfo) (index.Kind, bool) {
 	return filter.KindOf(info.TypeURL)
 }
 
-// commit builds the segment and commits it in the place of others.
-func (j *segmentJob) commit(ctx context.Context, removed []storage.IndexInfo) (IndexChanged, error) {
+// commit builds the segment and commits it in the place of others, those of change.Replace if it names an index.
+func (j *segmentJob) commit(ctx context.Context, change IndexChange, removed []storage.IndexInfo) (IndexChanged, error) {
 	meta, err := j.build(ctx)
 	if err != nil {
 		return IndexChanged{}, fmt.Errorf("index %s: %w", j.spec.Name, err)
 	}
 	out := IndexChanged{UUID: j.id.String(), Read: j.read.ToArray()}
-	change := IndexChange{New: []*tablepb.IndexMetadata{meta}}
+	change.New = []*tablepb.IndexMetadata{meta}
 	for _, info := range removed {
 		out.Replaced = append(out.Replaced, info.UUID)
 	}
-	if change.Removed, err = uuidsOf(removed); err == nil {
+	if change.Replace == "" {
+		change.Removed, err = uuidsOf(removed)
+	}
+	if err == nil {
 		target := Target{Store: j.snap.Table().Store(), Dir: j.snap.Table().Dir()}
-		out.Committed, err = CommitIndex(ctx, target, change, j.opts.Commit)
+		out.Committed, out.narrowed, err = commitIndex(ctx, target, change, j.opts.Commit)
 	}
 	if err != nil && !errors.Is(err, errOutcome) { // else the segment may be in use
 		err = errors.Join(err, j.removeFiles(ctx))
@@ -280,11 +317,21 @@ func (j *segmentJob) absorb(ctx context.Context, segments []storage.IndexInfo) e
 // the table; rows that were deleted, updated or rewritten since drop out. Only where a segment cannot tell which of its entries are true (docs/format/label_list.md
 // section 5), or is of an engine that left something out, are its fragments read again. In tables with stable row ids more segments than opts.Merge says are merged
 // where they hold rows that were updated since (outdated). Vectors keep the centroids of the largest segment that is
-// merged, or of the largest of all. Errors: ErrNotFound for the index, ErrUnsupported for kinds that lakesql does not build, and as CreateIndex.
+// merged, or of the largest of all. What another writer changed meanwhile is looked at again. Errors: ErrNotFound for the index, ErrUnsupported for kinds that lakesql does not build, and as CreateIndex.
 func UpdateIndex(ctx context.Context, table *storage.Table, name string, opts UpdateIndexOptions) (IndexChanged, error) {
 	if err := opts.Validate(); err != nil {
 		return IndexChanged{}, err
 	}
+	return again(ctx, opts.Commit, func() (IndexChanged, error) {
+		done, err := updateIndex(ctx, table, name, opts)
+		if errors.Is(err, errs.ErrExists) { // another writer covered the same rows
+			err = fmt.Errorf("%w: %w", errs.ErrConflict, err)
+		}
+		return done, err
+	})
+}
+
+func updateIndex(ctx context.Context, table *storage.Table, name string, opts UpdateIndexOptions) (IndexChanged, error) {
 	snap, err := table.Latest(ctx)
 	if err != nil {
 		return IndexChanged{}, err
@@ -300,7 +347,7 @@ func UpdateIndex(ctx context.Context, table *storage.Table, name string, opts Up
 	if job == nil {
 		return IndexChanged{Committed: Committed{Version: snap.Version()}}, nil
 	}
-	return job.commit(ctx, removed)
+	return job.commit(ctx, IndexChange{}, removed)
 }
 
 // indexUpdate is one run of UpdateIndex.
@@ -447,14 +494,10 @@ func DropIndex(ctx context.Context, table *storage.Table, name string, opts Comm
 	if err != nil {
 		return Committed{}, err
 	}
-	removed, err := uuidsOf(group(snap, name))
-	if err != nil {
-		return Committed{}, err
-	}
-	if len(removed) == 0 {
+	if len(group(snap, name)) == 0 {
 		return Committed{}, errs.New(errs.ErrNotFound, "the table has no index %q", name)
 	}
-	done, err := CommitIndex(ctx, Target{Store: table.Store(), Dir: table.Dir()}, IndexChange{Removed: removed}, opts)
+	done, err := CommitIndex(ctx, Target{Store: table.Store(), Dir: table.Dir()}, IndexChange{Replace: name}, opts)
 	if err != nil {
 		return Committed{}, fmt.Errorf("drop index %s: %w", name, err)
 	}

@@ -233,7 +233,8 @@ type CommitPlanOptions struct {
 }
 
 // CommitPlan registers the segments of all tasks as the index, in one version. Results may come in any order; there must be one for each task. Errors: ErrInvalid for missing,
-// double or foreign results, ErrConflict where the table changed so that the index would not be true, and as CreateIndex.
+// double or foreign results, ErrConflict where the table changed so that the index would not be true, and as CreateIndex. Rows that were rewritten since the plan was
+// made are read here, by extending the index.
 func CommitPlan(ctx context.Context, table *storage.Table, p *IndexPlan, results []*IndexTaskResult, opts CommitPlanOptions) (IndexChanged, error) {
 	j, err := p.job(ctx, table, opts.IndexOptions)
 	if err != nil {
@@ -247,22 +248,37 @@ func CommitPlan(ctx context.Context, table *storage.Table, p *IndexPlan, results
 	for _, id := range p.Removes {
 		removed = append(removed, storage.IndexInfo{UUID: id})
 	}
+	if len(metas) == 0 {
+		return IndexChanged{Committed: Committed{Version: p.Version}}, nil
+	}
+	var out IndexChanged
 	if opts.Merge && len(metas) > 1 {
-		return p.commitMerged(ctx, j, metas, removed)
+		out, err = p.commitMerged(ctx, j, metas, removed)
+	} else {
+		out, err = p.commitParts(ctx, table, metas, removed, opts.Commit)
+	}
+	if err != nil || !out.narrowed {
+		return out, err
+	}
+	return extendNarrowed(ctx, table, p.Index.Name, opts.IndexOptions, out)
+}
+
+// commitParts registers the segments as they are.
+func (p *IndexPlan) commitParts(ctx context.Context, table *storage.Table, metas []*tablepb.IndexMetadata, removed []storage.IndexInfo, opts CommitOptions) (IndexChanged, error) {
+	first, err := uuid.FromBytes(metas[0].GetUuid().GetUuid())
+	if err != nil {
+		return IndexChanged{}, errs.New(errs.ErrInvalid, "a segment without a uuid: %w", err)
 	}
 	change := IndexChange{New: metas}
 	if change.Removed, err = uuidsOf(removed); err != nil {
 		return IndexChanged{}, err
 	}
-	if len(metas) == 0 {
-		return IndexChanged{Committed: Committed{Version: p.Version}}, nil
-	}
 	target := Target{Store: table.Store(), Dir: table.Dir()}
-	out := IndexChanged{Replaced: p.Removes, UUID: results[0].UUID}
+	out := IndexChanged{Replaced: p.Removes, UUID: first.String()}
 	for _, t := range p.Tasks {
 		out.Read = append(out.Read, t.Fragments...)
 	}
-	if out.Committed, err = CommitIndex(ctx, target, change, opts.Commit); err != nil {
+	if out.Committed, out.narrowed, err = commitIndex(ctx, target, change, opts); err != nil {
 		return IndexChanged{}, fmt.Errorf("index %s: %w", p.Index.Name, err)
 	}
 	return out, nil
@@ -320,7 +336,7 @@ func (p *IndexPlan) commitMerged(ctx context.Context, j *segmentJob, metas []*ta
 			keep: index.Only{Keys: keys},
 		})
 	}
-	out, err := j.commit(ctx, removed)
+	out, err := j.commit(ctx, IndexChange{}, removed)
 	if err != nil {
 		return IndexChanged{}, err
 	}

@@ -350,14 +350,14 @@ func TestConflictsFollowTheTableOfTheFormat(t *testing.T) {
 		{op(&tablepb.Transaction_Append{}), true, true},
 		{op(&tablepb.Transaction_Delete{}), true, true},
 		{op(&tablepb.Transaction_Update{}), true, true},
-		{op(&tablepb.Transaction_Update{FieldsModified: []uint32{0}}), true, false},
+		{op(&tablepb.Transaction_Update{FieldsModified: []uint32{0}}), true, true}, // its files tell whether the column changed
 		{op(&tablepb.Transaction_CreateIndex{}), true, true},
 		{op(&tablepb.Transaction_ReserveFragments{}), true, true},
-		{op(&tablepb.Transaction_Rewrite{}), true, false},
+		{op(&tablepb.Transaction_Rewrite{}), true, true},
 		{op(&tablepb.Transaction_Overwrite{}), false, false},
 		{op(&tablepb.Transaction_Restore{}), false, false},
-		{op(&tablepb.Transaction_Merge{}), false, false},
-		{op(&tablepb.Transaction_Project{}), false, false},
+		{op(&tablepb.Transaction_Merge{}), false, true},
+		{op(&tablepb.Transaction_Project{}), false, true},
 		{unknown, false, false},
 	} {
 		t.Run(manifest.OperationName(c.tx), func(t *testing.T) {
