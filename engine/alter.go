@@ -1,35 +1,56 @@
 package engine
 
 import (
-	"context"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/dolthub/go-mysql-server/sql"
 	ast "github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/planner/coltype"
 	"github.com/lakesql/lakesql/planner/dialect"
-	"github.com/lakesql/lakesql/planner/dml"
 	"github.com/lakesql/lakesql/planner/gms/translate"
 	"github.com/lakesql/lakesql/source/lance"
 	"github.com/lakesql/lakesql/write"
 )
 
-// alteration is one ALTER TABLE. Versions are committed change by change, so one statement makes one kind of change.
+// alteration is one ALTER TABLE on its way: what its clauses make of the columns.
 type alteration struct {
 	*change
-	name  dialect.TableName
-	cat   *lance.Catalog
-	table *lance.Table
-	opts  write.EvolveOptions
+	name    dialect.TableName
+	cat     *lance.Catalog
+	table   *lance.Table
+	columns []*alteredColumn   // all that the table is to have, in their order
+	renamed *dialect.TableName // RENAME TO
 }
 
-// alterTable changes columns, defaults, the declared key and the name. Indices are statements of our own (indexes.go).
+// alteredColumn is a column of the table as it is to be.
+type alteredColumn struct {
+	old   *arrow.Field // nil = it is new
+	field arrow.Field
+	value *translate.Computed // of a new column in the rows that exist; nil = NULL, or the type's implicit default where it is NOT NULL
+}
+
+// isRetyped says that the column's values have to be written anew.
+func (c *alteredColumn) isRetyped() bool {
+	return c.old != nil && !arrow.TypeEqual(c.old.Type, c.field.Type)
+}
+
+func (c *change) alterationOf(name dialect.TableName) (*alteration, error) {
+	a := &alteration{change: c, name: name}
+	var err error
+	if a.cat, a.table, err = c.own(name); err != nil {
+		return nil, err
+	}
+	for _, f := range a.table.Schema().Fields() {
+		a.columns = append(a.columns, &alteredColumn{old: &f, field: f})
+	}
+	return a, nil
+}
+
+// alterTable changes columns, defaults, the declared key, indices and the name of a table.
 func (c *change) alterTable(s *ast.AlterTable) error {
 	if err := c.beginOn(tableName(s.Table), ast.AuthType_ALTER); err != nil { // the parser names no table in its own
 		return err
@@ -40,40 +61,92 @@ func (c *change) alterTable(s *ast.AlterTable) error {
 	if len(s.Statements) == 0 {
 		return nil
 	}
-	a := &alteration{change: c, name: tableName(s.Table)}
-	var err error
-	if a.cat, a.table, err = c.own(a.name); err != nil {
+	a, err := c.alterationOf(tableName(s.Table))
+	if err != nil {
 		return err
 	}
-	a.opts = write.EvolveOptions{Rows: rowOptions(a.table.Schema()), Alloc: c.res.request.Env.Alloc}
-	if len(s.Statements) == 1 {
-		return a.one(s.Statements[0])
+	own := c.res.request.Rewritten.Table
+	if own == nil {
+		return a.run(s.Statements, nil, nil)
 	}
-	kind := strings.ToLower(s.Statements[0].ColumnAction)
-	for _, d := range s.Statements {
-		if k := strings.ToLower(d.ColumnAction); k != kind || k != ast.AddStr && k != ast.DropStr || isOther(d) {
-			return errs.New(errs.ErrUnsupported, "ALTER TABLE makes one change, or adds or drops several columns: write a statement for each change")
+	if len(own.Indexes)+len(own.DropIndexes) > 0 {
+		if err := c.beginOn(a.name, ast.AuthType_INDEX); err != nil {
+			return err
 		}
 	}
-	if kind == ast.AddStr {
-		return a.addColumns(s.Statements)
+	return a.run(s.Statements, own.Indexes, own.DropIndexes)
+}
+
+// run makes all changes in one version. Everything is checked before anything is written.
+func (a *alteration) run(clauses []*ast.DDL, add []*dialect.CreateIndex, drop []string) error {
+	for _, step := range []func(*ast.DDL) error{a.redefine, a.place, a.key} {
+		for _, d := range clauses {
+			if err := step(d); err != nil {
+				return err
+			}
+		}
 	}
-	return a.dropColumns(s.Statements)
+	if err := a.namesDiffer(); err != nil {
+		return err
+	}
+	change := write.Alteration{}
+	if a.changesColumns() {
+		for _, c := range a.columns {
+			column := write.AlteredColumn{Field: c.field}
+			if c.old != nil {
+				column.From = c.old.Name
+			}
+			change.Columns = append(change.Columns, column)
+		}
+	}
+	if err := a.indices(&change, add, drop); err != nil {
+		return err
+	}
+	for _, c := range a.columns {
+		if err := a.fits(c); err != nil {
+			return err
+		}
+	}
+	change.Values = a.compute()
+	if change.Columns != nil || len(change.NewIndices)+len(change.DropIndices) > 0 {
+		opts := write.EvolveOptions{Rows: rowOptions(a.table.Schema()), Alloc: a.res.request.Env.Alloc}
+		if _, err := write.Alter(a.ctx, a.table.Snapshot(), change, write.IndexOptions{Budget: a.res.request.Env.Budget}, opts); err != nil {
+			return err
+		}
+	}
+	a.res.Info = fmt.Sprintf("Records: 0  Duplicates: 0  Warnings: %d", a.ctx.WarningCount())
+	if a.renamed == nil {
+		return nil
+	}
+	return a.rename(a.name, *a.renamed)
 }
 
-// isOther says that a clause is about more than columns.
-func isOther(d *ast.DDL) bool {
-	return d.IndexSpec != nil || d.DefaultSpec != nil || d.NotNullSpec != nil || d.AlterCollationSpec != nil || d.AutoIncSpec != nil
+// changesColumns says that the list of columns is not as it was.
+func (a *alteration) changesColumns() bool {
+	if len(a.columns) != a.table.Schema().NumFields() {
+		return true
+	}
+	for i, c := range a.columns {
+		if c.old == nil || c.old.Name != a.table.Schema().Field(i).Name || !c.old.Equal(c.field) {
+			return true
+		}
+	}
+	return false
 }
 
-func (a *alteration) one(d *ast.DDL) error {
+// redefine does what a clause says of columns that are there: the first pass, as in MySQL.
+func (a *alteration) redefine(d *ast.DDL) error {
 	switch {
-	case d.IndexSpec != nil:
-		return a.key(d.IndexSpec)
 	case d.DefaultSpec != nil:
 		return a.setDefault(d.DefaultSpec)
 	case d.NotNullSpec != nil:
-		return a.setNotNull(d.NotNullSpec)
+		c, err := a.find(d.NotNullSpec.Column.String())
+		if err == nil {
+			c.field.Nullable = !strings.EqualFold(d.NotNullSpec.Action, "set")
+		}
+		return err
+	case d.IndexSpec != nil:
+		return nil
 	case d.ConstraintAction != "" && d.ColumnAction == "":
 		return errs.New(errs.ErrUnsupported, "FOREIGN KEY and CHECK constraints are not supported")
 	case d.AlterCollationSpec != nil:
@@ -83,70 +156,54 @@ func (a *alteration) one(d *ast.DDL) error {
 	}
 	switch strings.ToLower(d.ColumnAction) {
 	case ast.AddStr:
-		return a.addColumns([]*ast.DDL{d})
+		return nil
 	case ast.DropStr:
-		return a.dropColumns([]*ast.DDL{d})
+		return a.drop(d)
 	case ast.RenameStr:
-		return a.renameColumn(d.Column.String(), d.ToColumn.String())
+		c, err := a.find(d.Column.String())
+		if err == nil {
+			c.field.Name = d.ToColumn.String()
+		}
+		return err
 	case ast.ModifyStr, ast.ChangeStr:
 		return a.modify(d)
 	}
 	if strings.EqualFold(d.Action, ast.RenameStr) && len(d.ToTables) == 1 {
-		return a.rename(a.name, tableName(d.ToTables[0]))
+		to := tableName(d.ToTables[0])
+		a.renamed = &to
+		_, _, err := a.mayRename(a.name, to)
+		return err
 	}
 	return errs.New(errs.ErrUnsupported, "this change of ALTER TABLE is not supported")
 }
 
-// find returns a column of the table.
-func (a *alteration) find(name string) (arrow.Field, error) {
-	i := fieldIndex(a.table.Schema(), name)
-	if i < 0 {
-		return arrow.Field{}, errs.New(errs.ErrUnknownColumn, "Unknown column '%s' in '%s'", name, a.table.Ref().Table)
+// find returns a column by the name that it has before the statement.
+func (a *alteration) find(name string) (*alteredColumn, error) {
+	if i := a.index(a.columns, name, func(c *alteredColumn) string { return c.old.Name }); i >= 0 {
+		return a.columns[i], nil
 	}
-	return a.table.Schema().Field(i), nil
+	return nil, errs.New(errs.ErrUnknownColumn, "Unknown column '%s' in '%s'", name, a.table.Ref().Table)
 }
 
-func (a *alteration) dropColumns(clauses []*ast.DDL) error {
-	var names []string
-	for _, d := range clauses {
-		f, err := a.find(d.Column.String())
-		if err != nil {
-			if d.IfExists {
-				continue
-			}
-			return errs.New(errs.ErrCannotDrop, "Can't DROP '%s'; check that column/key exists", d.Column.String())
-		}
-		names = append(names, f.Name)
+// index finds a column by its name of before, or its new one.
+func (a *alteration) index(in []*alteredColumn, name string, nameOf func(*alteredColumn) string) int {
+	if i := slices.IndexFunc(in, func(c *alteredColumn) bool { return nameOf(c) == name }); i >= 0 {
+		return i
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	if len(names) >= a.table.Schema().NumFields() {
-		return errs.New(errs.ErrInvalid, "You can't delete all columns with ALTER TABLE; use DROP TABLE instead")
-	}
-	_, err := write.DropColumns(a.ctx, a.table.Snapshot().Table(), names, a.opts)
-	return err
+	return slices.IndexFunc(in, func(c *alteredColumn) bool { return strings.EqualFold(nameOf(c), name) })
 }
 
-func (a *alteration) renameColumn(from, to string) error {
-	f, err := a.find(from)
+func newName(c *alteredColumn) string { return c.field.Name }
+
+func (a *alteration) drop(d *ast.DDL) error {
+	c, err := a.find(d.Column.String())
 	if err != nil {
-		return err
-	}
-	if err := a.free(to, f.Name); err != nil {
-		return err
-	}
-	_, err = write.RenameColumn(a.ctx, a.table.Snapshot().Table(), f.Name, to, a.opts)
-	return err
-}
-
-// free refuses a name that another column has.
-func (a *alteration) free(name, except string) error {
-	for _, f := range a.table.Schema().Fields() {
-		if strings.EqualFold(f.Name, name) && f.Name != except {
-			return errs.New(errs.ErrColumnExists, "Duplicate column name '%s'", f.Name)
+		if d.IfExists {
+			return nil
 		}
+		return errs.New(errs.ErrCannotDrop, "Can't DROP '%s'; check that column/key exists", d.Column.String())
 	}
+	a.columns = slices.DeleteFunc(a.columns, func(other *alteredColumn) bool { return other == c })
 	return nil
 }
 
@@ -154,9 +211,6 @@ func (a *alteration) free(name, except string) error {
 func (a *alteration) definition(d *ast.DDL) (*ast.ColumnDefinition, error) {
 	if d.TableSpec == nil || len(d.TableSpec.Columns) != 1 {
 		return nil, errs.New(errs.ErrUnsupported, "ALTER TABLE with several columns in one clause: write one clause for each")
-	}
-	if d.ColumnOrder != nil {
-		return nil, errs.New(errs.ErrUnsupported, "FIRST and AFTER are not supported: new columns stand at the end")
 	}
 	if len(d.TableSpec.Constraints) > 0 {
 		return nil, errs.New(errs.ErrUnsupported, "FOREIGN KEY and CHECK constraints are not supported")
@@ -168,137 +222,7 @@ func (a *alteration) definition(d *ast.DDL) (*ast.ColumnDefinition, error) {
 	return cd, nil
 }
 
-func (a *alteration) addColumns(clauses []*ast.DDL) error {
-	var fields []arrow.Field
-	var values []columnValue
-	backfill := false
-	for _, d := range clauses {
-		cd, err := a.definition(d)
-		if err != nil {
-			return err
-		}
-		name := cd.Name.String()
-		if err := a.free(name, ""); err != nil {
-			return err
-		}
-		if hasColumn(fields, name) {
-			return errs.New(errs.ErrColumnExists, "Duplicate column name '%s'", name)
-		}
-		v := columnValue{}
-		if def := cd.Type.Default; def != nil {
-			if v.value, err = a.defaultOf(def); err != nil {
-				return errs.New(errs.ErrBadDefault, "Invalid default value for '%s': %w", name, err)
-			}
-			if len(v.value.Reads) > 0 { // an expression over other columns fills the rows that are there; it is no default for later ones
-				cd.Type.Default = nil
-			}
-		}
-		f, err := a.column(cd, a.res.request.Rewritten.Table, nil)
-		if err != nil {
-			return err
-		}
-		v.field = f
-		backfill = backfill || v.value != nil || !f.Nullable
-		fields, values = append(fields, f), append(values, v)
-	}
-	var compute *write.ColumnValues
-	if backfill && a.table.Rows() > 0 {
-		compute = a.compute(values)
-	}
-	_, err := write.AddColumns(a.ctx, a.table.Snapshot().Table(), fields, compute, a.opts)
-	if err == nil && compute != nil {
-		a.res.AffectedRows = 0
-		a.res.Info = "Records: 0  Duplicates: 0  Warnings: 0"
-	}
-	return err
-}
-
-// columnValue is a new column and what the rows that are there get: NULL, the type's implicit default where it is NOT NULL, or value.
-type columnValue struct {
-	field arrow.Field
-	value *translate.Computed
-}
-
-// defaultOf plans the default of a new column over the table's columns.
-func (a *alteration) defaultOf(def ast.Expr) (*translate.Computed, error) {
-	database := a.table.Ref().Source
-	query := &ast.Select{
-		SelectExprs: ast.SelectExprs{&ast.AliasedExpr{Expr: def, As: ast.NewColIdent("value")}},
-		From: ast.TableExprs{&ast.AliasedTableExpr{
-			Expr: ast.TableName{DbQualifier: ast.NewTableIdent(database), Name: ast.NewTableIdent(a.table.Ref().Table)},
-			Auth: ast.AuthInformation{AuthType: ast.AuthType_IGNORE},
-		}},
-	}
-	node, err := a.bound(a.ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	return translate.Compute(a.ctx, a.res.request, node)
-}
-
-// compute makes the new columns' values, batch by batch.
-func (a *alteration) compute(values []columnValue) *write.ColumnValues {
-	out := &write.ColumnValues{}
-	for _, v := range values {
-		if v.value == nil {
-			continue
-		}
-		for _, name := range v.value.Reads {
-			if !containsName(out.Reads, name) {
-				out.Reads = append(out.Reads, name)
-			}
-		}
-	}
-	var mu sync.Mutex // warnings go to the session one at a time
-	out.Compute = func(ctx context.Context, rows arrow.RecordBatch) ([]arrow.Array, error) {
-		env := a.env(a.ctx, a.cat, a.table.Ref().Table, false)
-		warn := env.Warn
-		env.Warn = func(err error) { mu.Lock(); defer mu.Unlock(); warn(err) }
-		made := make([]arrow.Array, 0, len(values))
-		for _, v := range values {
-			col, err := a.values(env, v, rows)
-			if err != nil {
-				for _, m := range made {
-					m.Release()
-				}
-				return nil, err
-			}
-			made = append(made, col)
-		}
-		return made, nil
-	}
-	return out
-}
-
-func containsName(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
-
-func (a *alteration) values(env *dml.Env, v columnValue, rows arrow.RecordBatch) (arrow.Array, error) {
-	if v.value == nil {
-		b := array.NewBuilder(env.Exec.Alloc, v.field.Type)
-		defer b.Release()
-		if v.field.Nullable {
-			b.AppendNulls(int(rows.NumRows()))
-		} else {
-			b.AppendEmptyValues(int(rows.NumRows()))
-		}
-		return b.NewArray(), nil
-	}
-	raw, err := v.value.Eval(&env.Exec.Expr, rows)
-	if err != nil {
-		return nil, err
-	}
-	defer raw.Release()
-	return dml.Assign(env, raw, v.field)
-}
-
-// modify changes a column's type, nullability, default, comment and name. Values that the new definition cannot hold are refused.
+// modify changes a column's type, nullability, default, comment and name.
 func (a *alteration) modify(d *ast.DDL) error {
 	cd, err := a.definition(d)
 	if err != nil {
@@ -308,179 +232,173 @@ func (a *alteration) modify(d *ast.DDL) error {
 	if strings.EqualFold(d.ColumnAction, ast.ChangeStr) {
 		from = d.Column.String()
 	}
-	old, err := a.find(from)
+	c, err := a.find(from)
 	if err != nil {
-		return err
-	}
-	if err := a.free(cd.Name.String(), old.Name); err != nil {
 		return err
 	}
 	key := map[string]bool{}
-	if _, isKey := old.Metadata.GetValue(coltype.KeyPrimaryKey); isKey {
+	if _, isKey := c.old.Metadata.GetValue(coltype.KeyPrimaryKey); isKey {
 		key[cd.Name.Lowered()] = true
 	}
-	to, err := a.column(cd, a.res.request.Rewritten.Table, key)
-	if err != nil {
-		return err
-	}
-	return a.evolve(old, to)
-}
-
-// evolve gives a column another definition. What is there is checked first, or converted.
-func (a *alteration) evolve(old, to arrow.Field) error {
-	convert := func(ctx context.Context, values arrow.Array) (arrow.Array, error) {
-		return dml.Assign(a.env(a.ctx, a.cat, a.table.Ref().Table, false), values, to)
-	}
-	if arrow.TypeEqual(old.Type, to.Type) && (coltype.LimitsOf(old) != coltype.LimitsOf(to) || old.Nullable && !to.Nullable) {
-		if err := a.fits(old, to, convert); err != nil {
-			return err
-		}
-	}
-	_, err := write.ModifyColumn(a.ctx, a.table.Snapshot().Table(), old.Name, to, convert, a.opts)
+	c.field, err = a.column(cd, a.res.request.Rewritten.Table, key)
 	return err
 }
 
-// fits reads a column and refuses a definition that some of its values do not fit. Nothing is written where they do.
-func (a *alteration) fits(old, to arrow.Field, convert func(context.Context, arrow.Array) (arrow.Array, error)) error {
-	return dml.Each(a.ctx, a.res.request.Env, a.table, old.Name, func(values arrow.Array) error {
-		col, err := convert(a.ctx, values)
-		if err != nil {
-			return err
-		}
-		defer col.Release()
-		if !array.Equal(col, values) {
-			return errs.New(errs.ErrTruncated, "Data truncated for column '%s'", to.Name)
-		}
-		return nil
-	})
-}
-
-// metadata returns the field with one key of its metadata set, or taken out where the value is "".
-func metadata(f arrow.Field, key, value string) arrow.Field {
-	md := f.Metadata.ToMap()
-	delete(md, key)
-	if value != "" {
-		md[key] = value
-	}
-	f.Metadata = arrow.MetadataFrom(md)
-	return f
-}
-
+// setDefault changes the default of a column alone.
 func (a *alteration) setDefault(d *ast.DefaultSpec) error {
-	f, err := a.find(d.Column.String())
+	c, err := a.find(d.Column.String())
 	if err != nil {
 		return err
 	}
 	text := ""
 	if strings.EqualFold(d.Action, "set") {
 		text = ast.String(d.Value)
-		if err := a.checkDefault(text, f); err != nil {
+		if err := a.checkDefault(text, c.field); err != nil {
 			return err
 		}
 	}
-	return a.evolve(f, metadata(f, coltype.KeyDefault, text))
+	c.field = metadata(c.field, coltype.KeyDefault, text)
+	return nil
 }
 
-func (a *alteration) setNotNull(d *ast.NotNullSpec) error {
-	f, err := a.find(d.Column.String())
+// place is the second pass: new columns come, and columns go where FIRST and AFTER want them, by the names that they have after the statement.
+func (a *alteration) place(d *ast.DDL) error {
+	if strings.EqualFold(d.ColumnAction, ast.AddStr) {
+		return a.add(d)
+	}
+	if d.ColumnOrder == nil || d.TableSpec == nil || len(d.TableSpec.Columns) != 1 {
+		return nil
+	}
+	at := a.index(a.columns, d.TableSpec.Columns[0].Name.String(), newName)
+	if at < 0 {
+		return errs.New(errs.ErrInternal, "a changed column is not there")
+	}
+	c := a.columns[at]
+	a.columns = slices.Delete(a.columns, at, at+1)
+	return a.insert(c, d.ColumnOrder)
+}
+
+// insert puts a column where the clause wants it, nil = at the end.
+func (a *alteration) insert(c *alteredColumn, order *ast.ColumnOrder) error {
+	at := len(a.columns)
+	switch {
+	case order == nil:
+	case order.First:
+		at = 0
+	default:
+		i := a.index(a.columns, order.AfterColumn.String(), newName)
+		if i < 0 {
+			return errs.New(errs.ErrUnknownColumn, "Unknown column '%s' in '%s'", order.AfterColumn.String(), a.table.Ref().Table)
+		}
+		at = i + 1
+	}
+	a.columns = slices.Insert(a.columns, at, c)
+	return nil
+}
+
+func (a *alteration) add(d *ast.DDL) error {
+	cd, err := a.definition(d)
 	if err != nil {
 		return err
 	}
-	to := f
-	to.Nullable = !strings.EqualFold(d.Action, "set")
-	return a.evolve(f, to)
+	name := cd.Name.String()
+	c := &alteredColumn{}
+	if def := cd.Type.Default; def != nil {
+		if c.value, err = a.defaultOf(def); err != nil {
+			return errs.New(errs.ErrBadDefault, "Invalid default value for '%s': %w", name, err)
+		}
+		if len(c.value.Reads) > 0 { // an expression over other columns fills the rows that are there; it is no default for later ones
+			cd.Type.Default = nil
+		}
+	}
+	if c.field, err = a.column(cd, a.res.request.Rewritten.Table, nil); err != nil {
+		return err
+	}
+	return a.insert(c, d.ColumnOrder)
 }
 
-// key declares the primary key, or takes the declaration back.
-func (a *alteration) key(d *ast.IndexSpec) error {
-	if !strings.EqualFold(d.Type, ast.PrimaryStr) {
-		return errs.New(errs.ErrUnsupported, "%s %s INDEX: uniqueness is not enforced; PRIMARY KEY may be declared, and indices are made with CREATE INDEX", strings.ToUpper(d.Action), strings.ToUpper(d.Type))
+// namesDiffer refuses a name that two columns would have, where the statement makes it so.
+func (a *alteration) namesDiffer() error {
+	if len(a.columns) == 0 {
+		return errs.New(errs.ErrAllColumns, "You can't delete all columns with ALTER TABLE; use DROP TABLE instead")
 	}
-	want := map[string]bool{}
-	if strings.EqualFold(d.Action, ast.CreateStr) {
-		if len(coltype.Key(a.table.Schema())) > 0 {
-			return errs.New(errs.ErrIndexExists, "Multiple primary key defined")
-		}
-		for _, col := range d.Columns {
-			f, err := a.find(col.Column.String())
-			if err != nil {
-				return errs.New(errs.ErrKeyColumn, "Key column '%s' doesn't exist in table", col.Column.String())
+	for i, c := range a.columns {
+		for _, other := range a.columns[:i] {
+			if !strings.EqualFold(c.field.Name, other.field.Name) {
+				continue
 			}
-			want[f.Name] = true
-		}
-	} else if len(coltype.Key(a.table.Schema())) == 0 {
-		return errs.New(errs.ErrCannotDrop, "Can't DROP 'PRIMARY'; check that column/key exists")
-	}
-	for _, f := range a.table.Schema().Fields() {
-		_, isKey := f.Metadata.GetValue(coltype.KeyPrimaryKey)
-		to := f
-		switch {
-		case want[f.Name] && !isKey:
-			to = metadata(f, coltype.KeyPrimaryKey, "true")
-			to.Nullable = false
-		case !want[f.Name] && isKey:
-			to = metadata(f, coltype.KeyPrimaryKey, "")
-		default:
-			continue
-		}
-		if err := a.evolve(f, to); err != nil {
-			return err
+			if named := func(c *alteredColumn) bool { return c.old == nil || c.old.Name != c.field.Name }; named(c) || named(other) {
+				return errs.New(errs.ErrColumnExists, "Duplicate column name '%s'", c.field.Name)
+			}
 		}
 	}
 	return nil
 }
 
-// optimize compacts tables and extends their indices, and says of each what became of it.
-func (c *change) optimize(x *dialect.OptimizeTable) error {
-	for _, name := range x.Tables {
-		if err := c.beginOn(name, ast.AuthType_INSERT); err != nil {
-			return err
-		}
+// key declares the primary key over the columns as they are to be, or takes the declaration back. It is the last pass.
+func (a *alteration) key(d *ast.DDL) error {
+	spec := d.IndexSpec
+	if spec == nil {
+		return nil
 	}
-	var rows []sql.Row
-	for _, name := range x.Tables {
-		cat, table, err := c.own(name)
-		if err != nil {
-			return err
-		}
-		lines, err := c.optimizeTable(table)
-		if err != nil {
-			return fmt.Errorf("table %s.%s: %w", cat.Name(), name.Name, err)
-		}
-		for _, l := range lines {
-			rows = append(rows, sql.NewRow(cat.Name()+"."+table.Ref().Table, "optimize", "note", l))
-		}
-		rows = append(rows, sql.NewRow(cat.Name()+"."+table.Ref().Table, "optimize", "status", "OK"))
+	if !strings.EqualFold(spec.Type, ast.PrimaryStr) {
+		return errs.New(errs.ErrUnsupported, "%s %s INDEX: uniqueness is not enforced; PRIMARY KEY may be declared, and indices are made with CREATE INDEX",
+			strings.ToUpper(spec.Action), strings.ToUpper(spec.Type))
 	}
-	c.res.schema = textColumns("Table", "Op", "Msg_type", "Msg_text")
-	c.res.iter = sql.RowsToRowIter(rows...)
-	return c.res.open()
+	isKey := func(c *alteredColumn) bool { _, is := c.field.Metadata.GetValue(coltype.KeyPrimaryKey); return is }
+	declared := slices.ContainsFunc(a.columns, isKey)
+	if !strings.EqualFold(spec.Action, ast.CreateStr) {
+		if !declared {
+			return errs.New(errs.ErrCannotDrop, "Can't DROP 'PRIMARY'; check that column/key exists")
+		}
+		for _, c := range a.columns {
+			c.field = metadata(c.field, coltype.KeyPrimaryKey, "")
+		}
+		return nil
+	}
+	if declared {
+		return errs.New(errs.ErrManyKeys, "Multiple primary key defined")
+	}
+	for _, col := range spec.Columns {
+		i := a.index(a.columns, col.Column.String(), newName)
+		if i < 0 {
+			return errs.New(errs.ErrKeyColumn, "Key column '%s' doesn't exist in table", col.Column.String())
+		}
+		c := a.columns[i]
+		c.field = metadata(c.field, coltype.KeyPrimaryKey, "true")
+		c.field.Nullable = false
+	}
+	return nil
 }
 
-func (c *change) optimizeTable(table *lance.Table) ([]string, error) {
-	budget := c.res.request.Env.Budget
-	storage := table.Snapshot().Table()
-	rows := rowOptions(table.Schema())
-	done, err := write.Compact(c.ctx, storage, write.CompactOptions{
-		TargetRows: rows.FragmentRows, Remapper: write.IndexRemapper{Options: write.IndexOptions{Budget: budget}}, Alloc: c.res.request.Env.Alloc, Budget: budget,
-	})
-	if err != nil {
-		return nil, err
+// indices checks and names the indices that go and come.
+func (a *alteration) indices(change *write.Alteration, add []*dialect.CreateIndex, drop []string) error {
+	have := map[string]string{} // spelling by name in lower case
+	for _, info := range a.table.Indexes() {
+		have[strings.ToLower(info.Name)] = info.Name
 	}
-	var out []string
-	if done.FragmentsRemoved > 0 {
-		out = append(out, fmt.Sprintf("%d fragments became %d, %d rows were rewritten", done.FragmentsRemoved, done.FragmentsAdded, done.Rows))
-	}
-	for _, info := range table.Indexes() {
-		changed, err := write.UpdateIndex(c.ctx, storage, info.Name, write.UpdateIndexOptions{IndexOptions: write.IndexOptions{Budget: budget}})
-		switch {
-		case isUnsupported(err):
-			out = append(out, fmt.Sprintf("index %s is of kind %s and stays as it is", info.Name, info.Kind))
-		case err != nil:
-			return nil, err
-		case changed.UUID != "":
-			out = append(out, fmt.Sprintf("index %s covers all rows", info.Name))
+	for _, name := range drop {
+		spelled, ok := have[strings.ToLower(name)]
+		if !ok {
+			return errs.New(errs.ErrCannotDrop, "Can't DROP '%s'; check that column/key exists", name)
 		}
+		delete(have, strings.ToLower(name))
+		change.DropIndices = append(change.DropIndices, spelled)
 	}
-	return out, nil
+	fields := make([]arrow.Field, len(a.columns))
+	for i, c := range a.columns {
+		fields[i] = c.field
+	}
+	for _, x := range add {
+		spec, err := indexSpec(x, arrow.NewSchema(fields, nil))
+		if err != nil {
+			return err
+		}
+		if other, taken := have[strings.ToLower(spec.Name)]; taken {
+			return errs.New(errs.ErrIndexExists, "Duplicate key name '%s'", other)
+		}
+		have[strings.ToLower(spec.Name)] = spec.Name
+		change.NewIndices = append(change.NewIndices, spec)
+	}
+	return nil
 }

@@ -159,26 +159,9 @@ func tableName(t ast.TableName) dialect.TableName {
 }
 
 func (c *change) rename(from, to dialect.TableName) error {
-	cat, err := c.lakeOf(from.Database)
+	cat, name, err := c.mayRename(from, to)
 	if err != nil {
 		return err
-	}
-	if to.Database != "" && !strings.EqualFold(to.Database, cat.Name()) {
-		return errs.New(errs.ErrUnsupported, "a table cannot move to another database")
-	}
-	name, err := spelled(c.ctx, cat, from.Name)
-	if err != nil {
-		return err
-	}
-	if name == "" {
-		return errs.New(errs.ErrNotFound, "Table '%s.%s' doesn't exist", cat.Name(), from.Name)
-	}
-	taken, err := spelled(c.ctx, cat, to.Name)
-	if err != nil {
-		return err
-	}
-	if taken != "" && taken != name {
-		return errs.New(errs.ErrExists, "Table '%s' already exists", taken)
 	}
 	target, err := targetOf(cat, name)
 	if err != nil {
@@ -192,6 +175,30 @@ func (c *change) rename(from, to dialect.TableName) error {
 	cat.Forget(name)
 	cat.Forget(to.Name)
 	return err
+}
+
+// mayRename finds the table to rename, and refuses a name that is taken.
+func (c *change) mayRename(from, to dialect.TableName) (cat *lance.Catalog, name string, err error) {
+	if cat, err = c.lakeOf(from.Database); err != nil {
+		return nil, "", err
+	}
+	if to.Database != "" && !strings.EqualFold(to.Database, cat.Name()) {
+		return nil, "", errs.New(errs.ErrUnsupported, "a table cannot move to another database")
+	}
+	if name, err = spelled(c.ctx, cat, from.Name); err != nil {
+		return nil, "", err
+	}
+	if name == "" {
+		return nil, "", errs.New(errs.ErrNotFound, "Table '%s.%s' doesn't exist", cat.Name(), from.Name)
+	}
+	taken, err := spelled(c.ctx, cat, to.Name)
+	if err != nil {
+		return nil, "", err
+	}
+	if taken != "" && taken != name {
+		return nil, "", errs.New(errs.ErrExists, "Table '%s' already exists", taken)
+	}
+	return cat, name, nil
 }
 
 // database refuses CREATE and DROP DATABASE: databases are the lakes of the configuration.

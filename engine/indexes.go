@@ -29,6 +29,15 @@ func (c *change) ownStatement(own dialect.Own) error {
 			return err
 		}
 		return c.dropIndex(x)
+	case *dialect.AlterIndexes:
+		if err := c.beginOn(x.Table, ast.AuthType_INDEX); err != nil {
+			return err
+		}
+		a, err := c.alterationOf(x.Table)
+		if err != nil {
+			return err
+		}
+		return a.run(nil, x.Add, x.Drop)
 	case *dialect.OptimizeTable:
 		return c.optimize(x)
 	}
@@ -50,24 +59,12 @@ func (c *change) createIndex(x *dialect.CreateIndex) error {
 	if err != nil {
 		return err
 	}
-	if len(x.Columns) != 1 {
-		return errs.New(errs.ErrUnsupported, "an index covers one column; make one index for each of %s", strings.Join(x.Columns, ", "))
-	}
-	i := fieldIndex(table.Schema(), x.Columns[0])
-	if i < 0 {
-		return errs.New(errs.ErrKeyColumn, "Key column '%s' doesn't exist in table", x.Columns[0])
-	}
-	f := table.Schema().Field(i)
-	kind, err := kindOf(x, f)
+	spec, err := indexSpec(x, table.Schema())
 	if err != nil {
 		return err
 	}
-	name := x.Name
-	if name == "" {
-		name = f.Name + "_idx"
-	}
 	for _, have := range table.Indexes() {
-		if !strings.EqualFold(have.Name, name) {
+		if !strings.EqualFold(have.Name, spec.Name) {
 			continue
 		}
 		if !x.IfNotExists {
@@ -76,15 +73,33 @@ func (c *change) createIndex(x *dialect.CreateIndex) error {
 		c.ctx.Session.Warn(&sql.Warning{Level: "Note", Code: 1061, Message: fmt.Sprintf("Duplicate key name '%s'", have.Name)})
 		return nil
 	}
-	spec := write.IndexSpec{Name: name, Column: f.Name, Kind: kind}
-	if err := indexOptions(&spec, x.Options); err != nil {
-		return err
-	}
 	built, err := write.CreateIndex(c.ctx, table.Snapshot().Table(), spec, write.CreateIndexOptions{IndexOptions: write.IndexOptions{Budget: c.res.request.Env.Budget}})
 	if err == nil && built.UUID == "" {
-		err = errs.New(errs.ErrUnsupported, "index %s: there are no vectors in %s to train it from: insert rows first", name, table.Ref().Table)
+		err = errs.New(errs.ErrUnsupported, "index %s: there are no vectors in %s to train it from: insert rows first", spec.Name, table.Ref().Table)
 	}
 	return err
+}
+
+// indexSpec reads what an index of a table with these columns is.
+func indexSpec(x *dialect.CreateIndex, columns *arrow.Schema) (write.IndexSpec, error) {
+	if len(x.Columns) != 1 {
+		return write.IndexSpec{}, errs.New(errs.ErrUnsupported, "an index covers one column; make one index for each of %s", strings.Join(x.Columns, ", "))
+	}
+	i := fieldIndex(columns, x.Columns[0])
+	if i < 0 {
+		return write.IndexSpec{}, errs.New(errs.ErrKeyColumn, "Key column '%s' doesn't exist in table", x.Columns[0])
+	}
+	f := columns.Field(i)
+	kind, err := kindOf(x, f)
+	if err != nil {
+		return write.IndexSpec{}, err
+	}
+	name := x.Name
+	if name == "" {
+		name = f.Name + "_idx"
+	}
+	spec := write.IndexSpec{Name: name, Column: f.Name, Kind: kind}
+	return spec, indexOptions(&spec, x.Options)
 }
 
 // indexOptions reads WITH (...): metric, num_partitions, sample_rate, max_iterations and seed of IVF_FLAT, rows_per_zone of ZONEMAP.

@@ -44,13 +44,19 @@ type evolution struct {
 }
 
 func evolve(ctx context.Context, table *storage.Table, opts EvolveOptions) (*evolution, error) {
-	if err := opts.Rows.Validate(); err != nil {
-		return nil, err
-	}
 	snap, err := table.Latest(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return evolveFrom(snap, opts)
+}
+
+// evolveFrom starts from a version of the table.
+func evolveFrom(snap *storage.Snapshot, opts EvolveOptions) (*evolution, error) {
+	if err := opts.Rows.Validate(); err != nil {
+		return nil, err
+	}
+	table := snap.Table()
 	if err := manifest.CheckWritable(snap.Manifest().Proto.GetWriterFeatureFlags()); err != nil {
 		return nil, err
 	}
@@ -349,14 +355,8 @@ func (o *mergeOp) apply(_ *version, n *next) error {
 		}
 	}
 	m.Fields = fields
-	if o.hasFiles {
-		for _, f := range m.GetFragments() {
-			d, ok := o.files[f.GetId()]
-			if !ok {
-				return errs.New(errs.ErrConflict, "fragment %d came while the new column was computed; run the statement again", f.GetId())
-			}
-			f.Files = append(f.Files, d)
-		}
+	if err := o.attach(m); err != nil {
+		return err
 	}
 	n.dropDeadFiles()
 	o.result = &tablepb.Transaction_Merge{Fragments: m.GetFragments(), Schema: m.GetFields(), SchemaMetadata: m.GetSchemaMetadata(), PreservesNullability: true}
@@ -366,6 +366,21 @@ func (o *mergeOp) apply(_ *version, n *next) error {
 		}
 	}
 	return n.retainIndices()
+}
+
+// attach gives the fragments their files of new values.
+func (o *mergeOp) attach(m *tablepb.Manifest) error {
+	if !o.hasFiles {
+		return nil
+	}
+	for _, f := range m.GetFragments() {
+		d, ok := o.files[f.GetId()]
+		if !ok {
+			return errs.New(errs.ErrConflict, "fragment %d came while the new column was computed; run the statement again", f.GetId())
+		}
+		f.Files = append(f.Files, d)
+	}
+	return nil
 }
 
 func schemaField(m *tablepb.Manifest, id int32) (*schema.Field, bool) {

@@ -79,12 +79,28 @@ func (e *evolution) merge(ctx context.Context, op *mergeOp, values *ColumnValues
 	if values == nil {
 		return e.target.commit(ctx, e.at, op, e.opts.Commit)
 	}
-	v, err := dataVersion(e.snap.FormatVersion())
+	set, written, err := e.writeValues(ctx, op, values)
 	if err != nil {
+		if set != nil {
+			err = errors.Join(err, set.remove(ctx, written))
+		}
 		return Committed{}, err
 	}
+	done, err := e.target.commit(ctx, e.at, op, e.opts.Commit)
+	if err != nil {
+		return Committed{}, set.takeBack(ctx, written, err)
+	}
+	return done, nil
+}
+
+// writeValues writes the values of the operation's fields, a file for each fragment. After an error the files that it returns are to be removed.
+func (e *evolution) writeValues(ctx context.Context, op *mergeOp, values *ColumnValues) (*fileSet, []*tablepb.DataFragment, error) {
+	v, err := dataVersion(e.snap.FormatVersion())
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := file.CheckWritable(op.fields, v); err != nil {
-		return Committed{}, err
+		return nil, nil, err
 	}
 	set := &fileSet{store: e.target.Store, dir: e.target.Dir, schema: op.fields, version: v, opts: e.opts.Rows.withDefaults()}
 	op.hasFiles, op.files = true, make(map[uint64]*tablepb.DataFile)
@@ -104,14 +120,8 @@ func (e *evolution) merge(ctx context.Context, op *mergeOp, values *ColumnValues
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return Committed{}, errors.Join(err, set.remove(ctx, written))
-	}
-	done, err := e.target.commit(ctx, e.at, op, e.opts.Commit)
-	if err != nil {
-		return Committed{}, set.takeBack(ctx, written, err)
-	}
-	return done, nil
+	err = group.Wait()
+	return set, written, err
 }
 
 // fill writes the new columns of one fragment.

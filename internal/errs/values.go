@@ -25,4 +25,6 @@ var (
 	ErrCannotDrop    = errors.New("nothing to drop")
 	ErrIndexExists   = errors.New("duplicate index name")
 	ErrKeyColumn     = errors.New("key column does not exist")
+	ErrAllColumns    = errors.New("no column would be left")
+	ErrManyKeys      = errors.New("second primary key")
 )

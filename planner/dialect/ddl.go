@@ -9,15 +9,17 @@ import (
 
 // Table is what CREATE TABLE and ALTER TABLE say beyond MySQL's grammar.
 type Table struct {
-	Columns []Column          // those whose type MySQL does not know; the text for the parser says JSON
-	Indexes []*CreateIndex    // [VECTOR] INDEX and KEY clauses of CREATE TABLE, taken out of the text; Table is not set
-	Options map[string]string // WITH (key = value, ...), keys in lower case
-	Select  string            // the query behind the columns, which the parser takes only where there are none; "" = none
+	Columns []Column       // those whose type MySQL does not know; the text for the parser says JSON
+	Indexes []*CreateIndex // [VECTOR] INDEX and KEY clauses, taken out of the text; of CREATE TABLE Table is not set
+	// DropIndexes are the names of DROP INDEX clauses, taken out of the text of ALTER TABLE.
+	DropIndexes []string
+	Options     map[string]string // WITH (key = value, ...), keys in lower case
+	Select      string            // the query behind the columns, which the parser takes only where there are none; "" = none
 }
 
 // HasOwnSyntax says that the text for the parser lacks something that the statement says.
 func (t *Table) HasOwnSyntax() bool {
-	return t != nil && (len(t.Columns) > 0 || len(t.Indexes) > 0 || t.Options != nil || t.Select != "")
+	return t != nil && (len(t.Columns) > 0 || len(t.Indexes) > 0 || len(t.DropIndexes) > 0 || t.Options != nil || t.Select != "")
 }
 
 // Column is a column of a type of our own.
@@ -34,6 +36,7 @@ type ddl struct {
 	skip   int // tokens that begin before this offset were read by someone else
 	// columns says that the list of columns has ended.
 	columns bool
+	alter   alter
 }
 
 // tableWords says whether the statement is CREATE TABLE or ALTER TABLE.
@@ -45,6 +48,9 @@ func (r *rewriter) tableWords(t token) {
 	case first == "create" && (r.count == 1 || r.count == 2 && r.last.word == "temporary"), first == "alter" && r.count == 1:
 		r.ddl.active, r.ddl.create = true, first == "create"
 		r.res.Table = &Table{}
+		if !r.ddl.create {
+			r.alterTable(t)
+		}
 	}
 }
 
@@ -58,6 +64,11 @@ func (r *rewriter) tableSyntax(t token) (done bool, err error) {
 	}
 	if t.class == classOp && t.op == ')' && len(r.open) == 1 {
 		r.ddl.columns = true
+	}
+	if !r.ddl.create {
+		if done, err := r.alterSyntax(t); done || err != nil {
+			return done, err
+		}
 	}
 	if t.class != classWord {
 		return false, nil

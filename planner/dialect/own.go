@@ -6,7 +6,7 @@ import (
 	"github.com/lakesql/lakesql/internal/errs"
 )
 
-// Own is a statement that the MySQL grammar lacks: *OptimizeTable, *CreateIndex or *DropIndex.
+// Own is a statement that the MySQL grammar lacks: *OptimizeTable, *CreateIndex, *DropIndex or *AlterIndexes.
 type Own interface{ ownStatement() }
 
 // TableName is a table as the user wrote it.
@@ -33,7 +33,15 @@ type DropIndex struct {
 	IfExists bool
 }
 
+// AlterIndexes is an ALTER TABLE that changes several indices and nothing else.
+type AlterIndexes struct {
+	Table TableName
+	Add   []*CreateIndex
+	Drop  []string
+}
+
 func (*OptimizeTable) ownStatement() {}
+func (*AlterIndexes) ownStatement()  {}
 func (*CreateIndex) ownStatement()   {}
 func (*DropIndex) ownStatement()     {}
 
@@ -53,8 +61,6 @@ func parseOwn(text string, head []token) (Own, error) {
 		return p.createIndex(true)
 	case p.words("drop", "index"):
 		return p.dropIndex()
-	case p.words("alter", "table"):
-		return p.alterIndex()
 	}
 	return nil, nil
 }
@@ -183,38 +189,6 @@ func (p *ownParser) dropIndex() (Own, error) {
 		return nil, p.fail("DROP INDEX")
 	}
 	return out, nil
-}
-
-// alterIndex reads ALTER TABLE t ADD INDEX and DROP INDEX; other changes are MySQL's grammar.
-func (p *ownParser) alterIndex() (Own, error) {
-	table, ok := p.table()
-	if !ok {
-		return nil, nil
-	}
-	from := p.at
-	switch {
-	case p.words("add", "index"), p.words("add", "key"), p.words("add", "vector", "index"), p.words("add", "vector", "key"):
-		p.at = from + 1
-		out, err := p.indexDefinition("ALTER TABLE ... ADD INDEX")
-		if err != nil {
-			return nil, err
-		}
-		if !p.end() {
-			return nil, errs.New(errs.ErrUnsupported, "ALTER TABLE changes one index at a time: write a statement for each change")
-		}
-		out.Table = table
-		return out, nil
-	case p.words("drop", "index"), p.words("drop", "key"):
-		name, ok := p.name()
-		if !ok {
-			return nil, p.fail("ALTER TABLE ... DROP INDEX")
-		}
-		if !p.end() {
-			return nil, errs.New(errs.ErrUnsupported, "ALTER TABLE changes one index at a time: write a statement for each change")
-		}
-		return &DropIndex{Name: name, Table: table}, nil
-	}
-	return nil, nil
 }
 
 func (p *ownParser) using(out *CreateIndex) {

@@ -79,7 +79,13 @@ func Rewrite(text string, limits Limits) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.res.Own = own
+	if r.res.Own = own; own == nil {
+		if r.res.Own = r.alterOwn(); r.res.Own == nil {
+			if err := r.errAlterOnly(); err != nil {
+				return nil, err
+			}
+		}
+	}
 	if r.broken || len(r.open) > 0 {
 		r.res.splices = nil
 	}

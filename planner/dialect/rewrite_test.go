@@ -213,3 +213,32 @@ func FuzzRewrite(f *testing.F) {
 		_ = heading(res.Text)
 	})
 }
+
+func TestAlterTable(t *testing.T) {
+	for _, c := range []struct{ in, text, own string }{
+		{"ALTER TABLE t ADD COLUMN (a INT, b DECIMAL(4,1)), DROP c", "ALTER TABLE t ADD COLUMN a INT, ADD COLUMN b DECIMAL(4,1), DROP c", ""},
+		{"ALTER TABLE x.t ADD INDEX i (a), CHANGE name b INT AFTER type, DROP KEY j, ALGORITHM=INPLACE, LOCK NONE", "ALTER TABLE x.t  CHANGE `name` b INT AFTER `type`", "+i -j"},
+		{"ALTER TABLE t DROP INDEX i, ADD VECTOR INDEX v (e) USING IVF_FLAT WITH (metric = 'l2'), ADD KEY (f);", "", "x.t"},
+		{"ALTER TABLE t CHANGE COLUMN `a` type LIST<VARCHAR> FIRST", "ALTER TABLE t CHANGE COLUMN `a` type JSON FIRST", ""},
+	} {
+		res, err := Rewrite(c.in, Limits{})
+		if err != nil {
+			t.Errorf("%s: %v", c.in, err)
+			continue
+		}
+		if many, ok := res.Own.(*AlterIndexes); ok != (c.own == "x.t") || ok && (len(many.Add) != 2 || len(many.Drop) != 1 || many.Add[0].Options["metric"] != "l2") {
+			t.Errorf("%s: own %+v", c.in, res.Own)
+		}
+		if c.text != "" && strings.TrimSpace(res.Text) != c.text {
+			t.Errorf("%s\n got %q\nwant %q", c.in, res.Text, c.text)
+		}
+		if c.own == "+i -j" && (len(res.Table.Indexes) != 1 || res.Table.Indexes[0].Table != (TableName{"x", "t"}) || res.Table.DropIndexes[0] != "j") {
+			t.Errorf("%s: %+v", c.in, res.Table)
+		}
+	}
+	for _, bad := range []string{"ALTER TABLE t ADD INDEX i (a) nonsense", "ALTER TABLE t DROP INDEX", "ALTER TABLE t LOCK=NONE"} {
+		if _, err := Rewrite(bad, Limits{}); err == nil {
+			t.Errorf("%s: no error", bad)
+		}
+	}
+}

@@ -60,6 +60,8 @@ func kinds() []struct { //nolint:funlen // a flat table
 		{errs.ErrCannotDrop, code{1091, "42000"}},
 		{errs.ErrIndexExists, code{1061, "42000"}},
 		{errs.ErrKeyColumn, code{1072, "42000"}},
+		{errs.ErrAllColumns, code{1090, "42000"}},
+		{errs.ErrManyKeys, code{1068, "42000"}},
 		{errs.ErrCorrupt, code{1815, generalState}},
 		{errs.ErrNotFound, code{1146, "42S02"}},
 		{errs.ErrExists, code{1050, "42S01"}},

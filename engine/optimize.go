@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	ast "github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/lakesql/lakesql/planner/dialect"
+	"github.com/lakesql/lakesql/source/lance"
+	"github.com/lakesql/lakesql/write"
+)
+
+// optimize compacts tables and extends their indices, and says of each what became of it.
+func (c *change) optimize(x *dialect.OptimizeTable) error {
+	for _, name := range x.Tables {
+		if err := c.beginOn(name, ast.AuthType_INSERT); err != nil {
+			return err
+		}
+	}
+	var rows []sql.Row
+	for _, name := range x.Tables {
+		cat, table, err := c.own(name)
+		if err != nil {
+			return err
+		}
+		lines, err := c.optimizeTable(table)
+		if err != nil {
+			return fmt.Errorf("table %s.%s: %w", cat.Name(), name.Name, err)
+		}
+		for _, l := range lines {
+			rows = append(rows, sql.NewRow(cat.Name()+"."+table.Ref().Table, "optimize", "note", l))
+		}
+		rows = append(rows, sql.NewRow(cat.Name()+"."+table.Ref().Table, "optimize", "status", "OK"))
+	}
+	c.res.schema = textColumns("Table", "Op", "Msg_type", "Msg_text")
+	c.res.iter = sql.RowsToRowIter(rows...)
+	return c.res.open()
+}
+
+func (c *change) optimizeTable(table *lance.Table) ([]string, error) {
+	budget := c.res.request.Env.Budget
+	storage := table.Snapshot().Table()
+	rows := rowOptions(table.Schema())
+	done, err := write.Compact(c.ctx, storage, write.CompactOptions{
+		TargetRows: rows.FragmentRows, Remapper: write.IndexRemapper{Options: write.IndexOptions{Budget: budget}}, Alloc: c.res.request.Env.Alloc, Budget: budget,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	if done.FragmentsRemoved > 0 {
+		out = append(out, fmt.Sprintf("%d fragments became %d, %d rows were rewritten", done.FragmentsRemoved, done.FragmentsAdded, done.Rows))
+	}
+	for _, info := range table.Indexes() {
+		changed, err := write.UpdateIndex(c.ctx, storage, info.Name, write.UpdateIndexOptions{IndexOptions: write.IndexOptions{Budget: budget}})
+		switch {
+		case isUnsupported(err):
+			out = append(out, fmt.Sprintf("index %s is of kind %s and stays as it is", info.Name, info.Kind))
+		case err != nil:
+			return nil, err
+		case changed.UUID != "":
+			out = append(out, fmt.Sprintf("index %s covers all rows", info.Name))
+		}
+	}
+	return out, nil
+}
