@@ -101,7 +101,7 @@ func (c *change) createTable(s *ast.DDL) error {
 		return err
 	}
 	name := s.Table.Name.String()
-	dir, err := cat.Dir(name)
+	dir, err := cat.NewDir(name)
 	if err != nil {
 		return err
 	}
@@ -515,7 +515,7 @@ func (c *change) createLike(s *ast.DDL) error {
 		return err
 	}
 	name := s.Table.Name.String()
-	dir, err := cat.Dir(name)
+	dir, err := cat.NewDir(name)
 	if err != nil {
 		return err
 	}

@@ -167,7 +167,7 @@ func (c *change) rename(from, to dialect.TableName) error {
 	if err != nil {
 		return err
 	}
-	dir, err := cat.Dir(to.Name)
+	dir, err := cat.NewDir(to.Name)
 	if err != nil {
 		return err
 	}

@@ -18,31 +18,36 @@ import (
 	"github.com/lakesql/lakesql/write"
 )
 
-// procedure is one of CALL lakesql.NAME(table, ...). Each asks for ALTER on its table.
+// procedure is one of CALL lakesql.NAME(table, ...). Each asks for ALTER on its table, one that only reads for SELECT.
 type procedure struct {
 	usage    string
 	min, max int // arguments
 	run      func(p *procedureCall) error
+	isRead   bool
 }
 
 // procedures lists them by name, in lower case.
 func procedures() map[string]procedure {
 	return map[string]procedure{
-		"create_tag":       {"create_tag(table, tag [, version])", 2, 3, (*procedureCall).createTag},
-		"update_tag":       {"update_tag(table, tag, version)", 3, 3, (*procedureCall).updateTag},
-		"delete_tag":       {"delete_tag(table, tag)", 2, 2, (*procedureCall).deleteTag},
-		"create_branch":    {"create_branch(table, branch [, version])", 2, 3, (*procedureCall).createBranch},
-		"delete_branch":    {"delete_branch(table, branch)", 2, 2, (*procedureCall).deleteBranch},
-		"restore":          {"restore(table, version)", 2, 2, (*procedureCall).restore},
-		"cleanup":          {"cleanup(table [, older_than [, keep_latest]])", 1, 3, (*procedureCall).cleanup},
-		"compact":          {"compact(table [, target_rows])", 1, 2, (*procedureCall).compact},
-		"optimize_indices": {"optimize_indices(table [, merge])", 1, 2, (*procedureCall).optimizeIndices},
+		"create_tag":       {"create_tag(table, tag [, version])", 2, 3, (*procedureCall).createTag, false},
+		"update_tag":       {"update_tag(table, tag, version)", 3, 3, (*procedureCall).updateTag, false},
+		"delete_tag":       {"delete_tag(table, tag)", 2, 2, (*procedureCall).deleteTag, false},
+		"create_branch":    {"create_branch(table, branch [, version])", 2, 3, (*procedureCall).createBranch, false},
+		"delete_branch":    {"delete_branch(table, branch)", 2, 2, (*procedureCall).deleteBranch, false},
+		"branches":         {"branches(table)", 1, 1, (*procedureCall).branches, true},
+		"tags":             {"tags(table)", 1, 1, (*procedureCall).tags, true},
+		"history":          {"history(table)", 1, 1, (*procedureCall).history, true},
+		"restore":          {"restore(table, version)", 2, 2, (*procedureCall).restore, false},
+		"cleanup":          {"cleanup(table [, older_than [, keep_latest]])", 1, 3, (*procedureCall).cleanup, false},
+		"compact":          {"compact(table [, target_rows])", 1, 2, (*procedureCall).compact, false},
+		"optimize_indices": {"optimize_indices(table [, merge])", 1, 2, (*procedureCall).optimizeIndices, false},
 	}
 }
 
 // procedureCall is a running procedure.
 type procedureCall struct {
 	*change
+	lake  *lance.Catalog // nil for one that only reads
 	table *lance.Table
 	args  []string // behind the table
 }
@@ -61,21 +66,57 @@ func (c *change) call(s *ast.Call) error {
 	if err != nil {
 		return fmt.Errorf("CALL lakesql.%s: %w", p.usage, err)
 	}
-	table := dialect.TableName{Name: args[0]}
-	if database, name, ok := strings.Cut(args[0], "."); ok {
-		table = dialect.TableName{Database: strings.Trim(database, "`"), Name: strings.Trim(name, "`")}
-	}
-	if err := c.beginOn(table, ast.AuthType_ALTER); err != nil {
-		return err
-	}
-	_, lake, err := c.own(table)
+	call, err := c.procedureOn(procedureTable(args[0]), p.isRead)
 	if err != nil {
 		return err
 	}
-	if err := p.run(&procedureCall{change: c, table: lake, args: args[1:]}); err != nil {
+	call.args = args[1:]
+	if err := p.run(call); err != nil {
 		return fmt.Errorf("CALL lakesql.%s: %w", name, err)
 	}
 	return nil
+}
+
+// procedureOn begins a procedure on a table.
+func (c *change) procedureOn(table dialect.TableName, isRead bool) (*procedureCall, error) {
+	if !isRead {
+		if err := c.beginOn(table, ast.AuthType_ALTER); err != nil {
+			return nil, err
+		}
+		lake, own, err := c.own(table)
+		return &procedureCall{change: c, lake: lake, table: own}, err
+	}
+	database, err := databaseOf(c.ctx, table.Database)
+	if err != nil {
+		return nil, err
+	}
+	auth := ast.AuthInformation{AuthType: ast.AuthType_SELECT, TargetType: ast.AuthTargetType_SingleTableIdentifier, TargetNames: []string{database, table.Name}}
+	if err := c.authorize(auth); err != nil {
+		return nil, err
+	}
+	t, err := c.table(table)
+	if err != nil {
+		return nil, err
+	}
+	own, ok := t.(*lance.Table)
+	if !ok {
+		return nil, errs.New(errs.ErrUnsupported, "table %s has no versions", t.Ref())
+	}
+	return &procedureCall{change: c, table: own}, nil
+}
+
+// procedureTable reads table, lake.table and either with @branch, whose name may have dots.
+func procedureTable(text string) dialect.TableName {
+	main, branch, hasBranch := strings.Cut(text, "@")
+	database, name, ok := strings.Cut(main, ".")
+	if !ok {
+		database, name = "", main
+	}
+	out := dialect.TableName{Database: strings.Trim(database, "`"), Name: strings.Trim(name, "`")}
+	if hasBranch {
+		out.Name += "@" + strings.TrimSuffix(branch, "`")
+	}
+	return out
 }
 
 // arguments evaluates the arguments to text.
@@ -150,6 +191,8 @@ func (p *procedureCall) createBranch() error {
 }
 
 func (p *procedureCall) deleteBranch() error {
+	main, _, _ := strings.Cut(p.table.Ref().Table, "@")
+	defer p.lake.Forget(main + "@" + p.args[0])
 	return write.DeleteBranch(p.ctx, p.dataset(), p.args[0])
 }
 

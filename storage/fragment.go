@@ -120,7 +120,7 @@ func (f *Fragment) open(ctx context.Context, i int) (*openFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.GetFileMajorVersion() < 2 {
+	if isLegacy(d) {
 		return nil, errs.New(errs.ErrUnsupported, "%s: data file %s has legacy format %d.%d, which is not supported: rewrite the table with a current writer",
 			s.table.Path(), d.GetPath(), d.GetFileMajorVersion(), d.GetFileMinorVersion())
 	}
@@ -170,13 +170,21 @@ func openSized(ctx context.Context, store object.Store, path string, sizeBytes u
 	return store.Open(ctx, path)
 }
 
-// fieldPlaces says where each field id lives. A field that two files list is taken from the later one, which was added to replace it.
+// isLegacy says that a data file has the format of before version 2.0.
+func isLegacy(d *tablepb.DataFile) bool { return d.GetFileMajorVersion() < 2 }
+
+// fieldPlaces says where each field id lives. A field that two files list is taken from the later one, which was added to replace it. Files of the legacy format say
+// nothing of columns: their fields get one, so that reading them is refused (open) instead of finding NULL.
 func (f *Fragment) fieldPlaces() map[int32]place {
 	f.placed.Do(func() {
 		f.places = make(map[int32]place)
 		for i, d := range f.pb.GetFiles() {
 			for k, id := range d.GetFields() {
-				if id != tombstone && k < len(d.GetColumnIndices()) {
+				switch {
+				case id == tombstone:
+				case isLegacy(d):
+					f.places[id] = place{file: i, column: k}
+				case k < len(d.GetColumnIndices()):
 					f.places[id] = place{file: i, column: int(d.GetColumnIndices()[k])}
 				}
 			}

@@ -42,6 +42,10 @@ type Table struct {
 	dir   string
 	opts  TableOptions
 
+	// Of a branch: the table that it belongs to, and its name.
+	root   *Table
+	branch string
+
 	mu       sync.Mutex
 	last     *Snapshot // what the last lookup found
 	lastSeen folderState
@@ -187,17 +191,21 @@ func (t *Table) At(ctx context.Context, r Ref) (*Snapshot, error) {
 		return nil, err
 	}
 	if r.Tag != "" {
-		tag, err := manifest.ReadTag(ctx, t.store, t.dir, r.Tag)
+		tag, err := manifest.ReadTag(ctx, t.store, t.main().dir, r.Tag)
 		if errors.Is(err, errs.ErrNotFound) || errors.Is(err, errs.ErrInvalid) {
 			return nil, errs.New(errs.ErrNotFound, "%s has no tag %q", t.Path(), r.Tag)
 		}
 		if err != nil {
 			return nil, err
 		}
-		r = Ref{Version: tag.Version, Branch: tag.Branch}
+		b, err := t.Branch(ctx, tag.Branch)
+		if err != nil {
+			return nil, err
+		}
+		return b.At(ctx, Ref{Version: tag.Version})
 	}
-	if r.Branch != "" && r.Branch != "main" {
-		b, err := t.branch(ctx, r.Branch)
+	if r.Branch != "" {
+		b, err := t.Branch(ctx, r.Branch)
 		if err != nil {
 			return nil, err
 		}
@@ -217,8 +225,20 @@ func (t *Table) At(ctx context.Context, r Ref) (*Snapshot, error) {
 	return t.Latest(ctx)
 }
 
-// branch returns the table of a branch, which is a dataset of its own below tree/.
-func (t *Table) branch(ctx context.Context, name string) (*Table, error) {
+// main is the table that a branch belongs to; the main history is its own.
+func (t *Table) main() *Table {
+	if t.root != nil {
+		return t.root
+	}
+	return t
+}
+
+// Branch returns the table of a branch, which is a dataset of its own below tree/; "" and "main" are the main history. Errors: ErrNotFound, and what Latest returns.
+func (t *Table) Branch(ctx context.Context, name string) (*Table, error) {
+	t = t.main()
+	if name == "" || name == "main" {
+		return t, nil
+	}
 	t.mu.Lock()
 	b, ok := t.branches[name]
 	t.mu.Unlock()
@@ -237,8 +257,12 @@ func (t *Table) branch(ctx context.Context, name string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.root, b.branch = t, name
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if have, ok := t.branches[name]; ok {
+		return have, nil
+	}
 	t.branches[name] = b
 	return b, nil
 }
@@ -300,7 +324,7 @@ func (t *Table) commitTimes(ctx context.Context, files []manifest.File) ([]time.
 type VersionInfo struct {
 	Version   uint64
 	Timestamp time.Time
-	Tags      []string // of the main history
+	Tags      []string // of this history
 }
 
 // Versions lists the versions that are still there, oldest first.
@@ -319,7 +343,7 @@ func (t *Table) Versions(ctx context.Context) ([]VersionInfo, error) {
 	}
 	byVersion := make(map[uint64][]string)
 	for _, tag := range tags {
-		if tag.Branch == "" {
+		if tag.Branch == t.branch {
 			byVersion[tag.Version] = append(byVersion[tag.Version], tag.Name)
 		}
 	}
@@ -330,12 +354,12 @@ func (t *Table) Versions(ctx context.Context) ([]VersionInfo, error) {
 	return out, nil
 }
 
-// Tags lists the tags by name.
+// Tags lists the tags by name, those of branches included.
 func (t *Table) Tags(ctx context.Context) ([]manifest.Tag, error) {
-	return manifest.Tags(ctx, t.store, t.dir)
+	return manifest.Tags(ctx, t.store, t.main().dir)
 }
 
 // Branches lists the branches by name.
 func (t *Table) Branches(ctx context.Context) ([]manifest.Branch, error) {
-	return manifest.Branches(ctx, t.store, t.dir)
+	return manifest.Branches(ctx, t.store, t.main().dir)
 }

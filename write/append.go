@@ -3,6 +3,8 @@ package write
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -64,7 +66,33 @@ func dataVersion(text string) (file.Version, error) {
 			return v, nil
 		}
 	}
+	if isLegacyVersion(text) {
+		return file.Version{}, errLegacy(text)
+	}
 	return file.Version{}, errs.New(errs.ErrUnsupported, "writing to a table of file version %q: versions 2.1 and 2.2 are written; CREATE TABLE ... AS SELECT makes a copy of version 2.2", text)
+}
+
+// isLegacyVersion says that a table's data files are those of before version 2.0, which lakesql cannot read.
+func isLegacyVersion(text string) bool {
+	return text == "" || text == "legacy" || strings.HasPrefix(text, "0.")
+}
+
+func errLegacy(text string) error {
+	return errs.New(errs.ErrUnsupported, "the table's data files have the legacy version %q, which lakesql neither reads nor writes: copy it with another engine to version 2.1 or 2.2", text)
+}
+
+// checkFormat refuses to change tables of legacy data files. Errors: ErrUnsupported.
+func checkFormat(m *tablepb.Manifest) error {
+	isLegacy := func(d *tablepb.DataFile) bool { return d.GetFileMajorVersion() < 2 }
+	for _, f := range m.GetFragments() {
+		if slices.ContainsFunc(f.GetFiles(), isLegacy) {
+			return errLegacy(m.GetDataFormat().GetVersion())
+		}
+	}
+	if v := m.GetDataFormat().GetVersion(); m.GetDataFormat() != nil && isLegacyVersion(v) {
+		return errLegacy(v)
+	}
+	return nil
 }
 
 type appendOp struct{ fragments []*tablepb.DataFragment }

@@ -230,6 +230,9 @@ func (t Target) encode(base *version, op operation, now time.Time) (*next, []byt
 	if err := manifest.CheckWritable(m.GetWriterFeatureFlags()); err != nil {
 		return nil, nil, err
 	}
+	if err := checkFormat(m); err != nil {
+		return nil, nil, err
+	}
 	if m.GetVersion() == math.MaxUint64 {
 		return nil, nil, errs.New(errs.ErrOverflow, "version %d is the last one", m.GetVersion())
 	}

@@ -57,7 +57,8 @@ func removeBelow(ctx context.Context, store object.Store, dir string, depth int)
 	return failed
 }
 
-// RenameTable gives a table's folder another name. Errors: ErrNotFound, ErrExists, ErrUnsupported where the store has no folders.
+// RenameTable gives a table's folder another name. Errors: ErrNotFound, ErrExists, ErrUnsupported where the store has no folders, and for a table with branches: they
+// name their parent's folder.
 func RenameTable(ctx context.Context, t Target, dir string) error {
 	f, ok := t.Store.(object.Folders)
 	if !ok {
@@ -65,6 +66,13 @@ func RenameTable(ctx context.Context, t Target, dir string) error {
 	}
 	if _, err := t.latest(ctx); err != nil {
 		return err
+	}
+	branches, err := manifest.Branches(ctx, t.Store, t.Dir)
+	if err != nil {
+		return err
+	}
+	if len(branches) > 0 {
+		return errs.New(errs.ErrUnsupported, "table %q has branches, %q among them, which name its folder: drop them first", t.Dir, branches[0].Name)
 	}
 	entries, err := t.Store.List(ctx, object.Join(dir, manifest.VersionsDir))
 	if err != nil {

@@ -243,8 +243,13 @@ func (o UpdateIndexOptions) Validate() error {
 
 // outdated returns the segments that may hold entries of rows which live in the fragments that are read: rows that were updated since, and kept the row id under
 // which the segment has them. To lakesql such an entry means nothing, as the row's fragment is not covered by its segment; engines ask whether any segment
-// covers it, and would take the entry for true. So the segment has to go when those fragments become covered.
+// covers it, and would take the entry for true. So the segment has to go when those fragments become covered. So do segments on fragments that are gone where a
+// fragment reuse index is: to engines that follow it they cover the fragments which those became, and two segments of an index must not cover the same rows.
 func (j *segmentJob) outdated(ctx context.Context, segments []storage.IndexInfo) ([]storage.IndexInfo, error) {
+	if slices.ContainsFunc(j.snap.Indices(), func(o storage.IndexInfo) bool { return isReuse(o.TypeURL) }) && !j.read.IsEmpty() {
+		live := liveFragments(j.snap)
+		return slices.DeleteFunc(slices.Clone(segments), func(o storage.IndexInfo) bool { return roaring.AndNot(o.Covers, live).IsEmpty() }), nil
+	}
 	if !j.snap.HasStableRowIDs() || j.addresses() || j.read.IsEmpty() || len(segments) == 0 {
 		return nil, nil
 	}

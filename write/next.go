@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"google.golang.org/protobuf/proto"
@@ -203,8 +204,16 @@ func (n *next) clearIndices(keep bool) error {
 	return n.retainIndices()
 }
 
+// isReuse says that a segment is no index but a list of compactions that other engines still have to apply to the segments: see retainIndices.
+func isReuse(typeURL string) bool { return strings.HasSuffix(typeURL, ".FragmentReuseIndexDetails") }
+
+func (n *next) hasReuse() bool {
+	return slices.ContainsFunc(n.indices, func(m *tablepb.IndexMetadata) bool { return isReuse(m.GetIndexDetails().GetTypeUrl()) })
+}
+
 // retainIndices takes out segments without a column, and segments that cover no fragment of the table where their index has others. An index of which
-// nothing is covered keeps its oldest segment, so that it can be extended, unless it is one of vectors.
+// nothing is covered keeps its oldest segment, so that it can be extended, unless it is one of vectors. Where a fragment reuse index says that fragments live on in
+// others, segments on those that are gone still mean something to engines that follow it: all stay.
 func (n *next) retainIndices() error {
 	fields := make(map[int32]bool)
 	for _, f := range n.manifest.GetFields() {
@@ -220,6 +229,9 @@ func (n *next) retainIndices() error {
 	n.indices = slices.DeleteFunc(n.indices, func(m *tablepb.IndexMetadata) bool {
 		return slices.ContainsFunc(m.GetFields(), func(id int32) bool { return !fields[id] })
 	})
+	if n.hasReuse() {
+		return nil
+	}
 	for _, m := range n.indices {
 		bm, err := coverOf(m)
 		if err != nil {

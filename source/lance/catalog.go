@@ -2,6 +2,7 @@ package lance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -141,17 +142,17 @@ func checkName(name string) error {
 	return nil
 }
 
+// branchMark parts a table's name from that of a branch: t@branch.
+const branchMark = "@"
+
 func (c *Catalog) open(ctx context.Context, name string) (*openTable, error) {
-	if err := checkName(name); err != nil {
-		return nil, errs.New(errs.ErrNotFound, "table %s.%s does not exist", c.name, name)
-	}
 	c.mu.Lock()
 	t, ok := c.tables[name]
 	c.mu.Unlock()
 	if ok {
 		return t, nil
 	}
-	opened, err := storage.OpenTable(ctx, c.store, name+suffix, c.opts.Table)
+	opened, err := c.find(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("table %s.%s: %w", c.name, name, err)
 	}
@@ -163,6 +164,28 @@ func (c *Catalog) open(ctx context.Context, name string) (*openTable, error) {
 	t = &openTable{table: opened}
 	c.tables[name] = t
 	return t, nil
+}
+
+// find opens a table, or a branch of one. A table whose name has a branch mark in it goes before a branch.
+func (c *Catalog) find(ctx context.Context, name string) (*storage.Table, error) {
+	missing := errs.New(errs.ErrNotFound, "it does not exist")
+	if err := checkName(name); err == nil {
+		t, err := storage.OpenTable(ctx, c.store, name+suffix, c.opts.Table)
+		if !errors.Is(err, errs.ErrNotFound) || !strings.Contains(name, branchMark) {
+			return t, err
+		}
+	} else if !strings.Contains(name, branchMark) {
+		return nil, missing
+	}
+	name, branch, _ := strings.Cut(name, branchMark)
+	if checkName(name) != nil || branch == "" {
+		return nil, missing
+	}
+	t, err := c.open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return t.table.Branch(ctx, branch)
 }
 
 // Close implements source.Catalog.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -181,6 +182,14 @@ func isPacked(f *schema.Field) bool {
 	}
 	v := f.Metadata["lance-encoding:packed"]
 	return v == "true" || f.Metadata["packed"] == "true"
+}
+
+// extensionName is the key of a field's metadata that names its extension type.
+const extensionName = "ARROW:extension:name"
+
+// isBlobV2 reports whether a column holds descriptors of values that lie elsewhere, under the table's field of the whole.
+func isBlobV2(f *schema.Field) bool {
+	return strings.HasPrefix(f.Metadata[extensionName], "lance.blob")
 }
 
 // ColumnBytes returns the encoded bytes of a column, from page metadata.

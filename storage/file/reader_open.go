@@ -160,12 +160,28 @@ func (r *Reader) readSchema(b []byte) error {
 	if d.GetLength() > rowsMax {
 		return errs.Corrupt("schema", at, "%d rows", d.GetLength())
 	}
-	s, err := schema.FromProto(d.GetSchema().GetFields(), d.GetSchema().GetMetadata())
+	fields := d.GetSchema().GetFields()
+	numberFields(fields)
+	s, err := schema.FromProto(fields, d.GetSchema().GetMetadata())
 	if err != nil {
 		return err
 	}
 	r.schema, r.rows = s, d.GetLength()
 	return nil
+}
+
+// numberFields gives ids to fields without one: the parts of a blob's descriptor, which only the file knows.
+func numberFields(fields []*filepb.Field) {
+	next := int32(0)
+	for _, f := range fields {
+		next = max(next, f.GetId()+1)
+	}
+	for _, f := range fields {
+		if f.GetId() < 0 && next < math.MaxInt32 {
+			f.Id = next
+			next++
+		}
+	}
 }
 
 // parseColumn reads the metadata of one column. Encodings of pages stay as bytes until a page is touched.

@@ -72,6 +72,9 @@ func (p *plan) add(r *Reader, c Column, f *schema.Field, above []encoding.LayerS
 	if len(above) >= encoding.MaxLayers {
 		return nil, errs.New(errs.ErrUnsupported, "column %q nests more than %d deep", c.Field.Name, encoding.MaxLayers)
 	}
+	if isBlobV2(f) {
+		return nil, errs.New(errs.ErrUnsupported, "column %q: blob columns (%s) are not supported", c.Field.Name, f.Metadata[extensionName])
+	}
 	n := &node{field: f, leaf: -1}
 	if r.version == V20 {
 		return n, p.addV20(r, c, n, len(above))

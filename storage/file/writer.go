@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
-	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -152,8 +151,8 @@ func checkField(f *schema.Field, isTop bool) error {
 	if f.Metadata[blob] == "true" {
 		return errs.New(errs.ErrUnsupported, "column %q: writing columns with %s", f.Name, blob)
 	}
-	if name := f.Metadata["ARROW:extension:name"]; strings.HasPrefix(name, "lance.blob") {
-		return errs.New(errs.ErrUnsupported, "column %q: writing columns of type %s", f.Name, name)
+	if isBlobV2(f) {
+		return errs.New(errs.ErrUnsupported, "column %q: writing columns of type %s", f.Name, f.Metadata[extensionName])
 	}
 	if f.Logical == jsonLogical && !isTop {
 		return errs.New(errs.ErrUnsupported, "column %q: writing JSON inside other types", f.Name)

@@ -100,8 +100,18 @@ func (d *Database) Resolve(ctx context.Context, name string, asOf source.AsOf) (
 	return StatementOf(ctx).Table(ctx, d.catalog, found, asOf)
 }
 
-// find returns how the table is spelled.
+// find returns how the table is spelled. What stands behind an @ names a branch, which is spelled as it is; the catalog knows whether there is one.
 func (d *Database) find(ctx context.Context, name string) (string, error) {
+	found, err := d.findTable(ctx, name)
+	if at := strings.IndexByte(name, '@'); at > 0 && errors.Is(err, errs.ErrNotFound) {
+		table, err := d.findTable(ctx, name[:at])
+		return table + name[at:], err
+	}
+	return found, err
+}
+
+// findTable returns how a table is spelled that is not a branch.
+func (d *Database) findTable(ctx context.Context, name string) (string, error) {
 	names, err := d.names(ctx)
 	if err != nil {
 		return "", err

@@ -176,6 +176,9 @@ func (t *Table) IndexedAccess(*sql.Context, sql.IndexLookup) sql.IndexedTable { 
 // PreciseMatch implements sql.IndexAddressable.
 func (t *Table) PreciseMatch() bool { return false }
 
+// reuseKind is an entry among a table's indices that is none, but a list of compactions.
+const reuseKind = "FRAGMENTREUSE"
+
 // GetIndexes implements sql.IndexAddressable: what SHOW INDEX lists.
 func (t *Table) GetIndexes(*sql.Context) ([]sql.Index, error) {
 	indexed, ok := t.table.(exec.Indexed)
@@ -184,7 +187,9 @@ func (t *Table) GetIndexes(*sql.Context) ([]sql.Index, error) {
 	}
 	var out []sql.Index
 	for _, info := range indexed.Indexes() {
-		out = append(out, &Index{info: info, table: t})
+		if string(info.Kind) != reuseKind {
+			out = append(out, &Index{info: info, table: t})
+		}
 	}
 	return out, nil
 }
