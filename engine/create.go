@@ -500,7 +500,9 @@ func stored(f arrow.Field) arrow.Field {
 	case *arrow.BinaryViewType:
 		out.Type = arrow.BinaryTypes.Binary
 	case *arrow.DurationType:
-		out.Type = arrow.FixedWidthTypes.Duration_us
+		if t.Unit != arrow.Nanosecond { // which only a column has: it is kept whole
+			out.Type = arrow.FixedWidthTypes.Duration_us
+		}
 	}
 	return out
 }

@@ -64,6 +64,7 @@ type RowMaker struct {
 	ItemNulls float64 // share of nulls among the items of vectors
 	Wide      bool    // strings and binaries of 200 to 2200 bytes, not 0 to 20
 	Distinct  int     // strings and integers come from so many values; 0 = any
+	Empty     float64 // share of empty texts, lists and maps
 }
 
 // Batch draws a batch; the caller releases it.
@@ -79,6 +80,9 @@ func (m RowMaker) Batch(alloc memory.Allocator, s *arrow.Schema, rows int) arrow
 }
 
 func (m RowMaker) text() []byte {
+	if m.Empty > 0 && m.R.Float64() < m.Empty {
+		return []byte{}
+	}
 	if m.Distinct > 0 {
 		return fmt.Appendf(nil, "value-%d", m.R.Intn(m.Distinct))
 	}
@@ -91,6 +95,14 @@ func (m RowMaker) text() []byte {
 		out[i] = byte('a' + m.R.Intn(26))
 	}
 	return out
+}
+
+// items draws how many items a list has, less than limit.
+func (m RowMaker) items(limit int) int {
+	if m.Empty > 0 && m.R.Float64() < m.Empty {
+		return 0
+	}
+	return m.R.Intn(limit)
 }
 
 func (m RowMaker) number(limit int64) int64 {
@@ -174,13 +186,13 @@ func (m RowMaker) append(b array.Builder, nulls float64, nullable bool) { //noli
 		}
 	case *array.MapBuilder:
 		b.Append(true)
-		for range m.R.Intn(4) {
+		for range m.items(4) {
 			m.append(b.KeyBuilder(), 0, false)
 			m.append(b.ItemBuilder(), nulls, true)
 		}
 	case array.ListLikeBuilder:
 		b.Append(true)
-		for range m.R.Intn(5) {
+		for range m.items(5) {
 			m.append(b.ValueBuilder(), nulls, true)
 		}
 	default:

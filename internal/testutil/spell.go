@@ -16,7 +16,7 @@ import (
 // Spell returns value i of an array as the expected.json files spell it (testdata/README.md), with numbers as json.Number: 64-bit integers, timestamps and
 // unscaled decimals as text, binary as base64, non-finite floats and negative zero as text, lists and vectors as slices, structs and maps as maps.
 func Spell(a arrow.Array, i int) any { //nolint:funlen,gocyclo // flat switch
-	if a.IsNull(i) {
+	if a.IsNull(i) || a.DataType().ID() == arrow.NULL {
 		return nil
 	}
 	switch a := a.(type) {
