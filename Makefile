@@ -58,8 +58,10 @@ stores: ## test/stores/setup builds an S3 server
 bench: build ## the suite beside the peers: see bench/README.md
 	bench/run
 
-soak: ## long runs
+soak: ## long runs; needs what interop needs
+	test/interop/setup
 	$(GO) test -count=1 -timeout 2h -tags soak ./test/... ./write
+	$(GO) test -count=1 -timeout 2h -tags 'soak interop' -run Soak ./test/interop
 
 clean:
 	rm -rf bin .cache

@@ -104,6 +104,13 @@ func start(tb testing.TB, name, command, script string) *Engine {
 	return e
 }
 
+// On returns the engine for a subtest, which it fails in place of the test that started it.
+func (e *Engine) On(tb testing.TB) *Engine {
+	own := *e
+	own.tb, own.dir = tb, tb.TempDir()
+	return &own
+}
+
 func (e *Engine) answer() (json.RawMessage, error) {
 	line, err := e.out.ReadBytes('\n')
 	if err != nil {
@@ -163,14 +170,20 @@ func (e *Engine) Rows(op string, r Request) arrow.Table {
 		all[k] = v
 	}
 	e.Do(op, all, nil)
+	return readStream(e.tb, path)
+}
+
+// readStream reads a file of rows. The caller releases the table.
+func readStream(tb testing.TB, path string) arrow.Table {
+	tb.Helper()
 	f, err := os.Open(path) //nolint:gosec // the test's own folder
 	if err != nil {
-		e.tb.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
 	reader, err := ipc.NewReader(f, ipc.WithAllocator(memory.DefaultAllocator))
 	if err != nil {
-		e.tb.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer reader.Release()
 	var batches []arrow.RecordBatch
@@ -180,7 +193,7 @@ func (e *Engine) Rows(op string, r Request) arrow.Table {
 		batches = append(batches, b)
 	}
 	if reader.Err() != nil {
-		e.tb.Fatal(reader.Err())
+		tb.Fatal(reader.Err())
 	}
 	return array.NewTableFromRecords(reader.Schema(), batches)
 }

@@ -6,10 +6,12 @@ Rows travel as Arrow IPC stream files whose paths are in the request. Every answ
 import datetime
 import json
 import sys
+import traceback
 import uuid
 
 try:
     import lance
+    from lance.query import MatchQuery
     import pyarrow as pa
     import pyarrow.ipc as ipc
 except ImportError as e:
@@ -82,8 +84,17 @@ def do_create(r):
     return {"version": ds.version}
 
 
+def rows_for(ds, r):
+    """The rows of a request; with "cast" in the dataset's types."""
+    rows = read_rows(r["in"])
+    if r.get("cast"):
+        rows = pa.table({f.name: rows.column(f.name) if rows.column(f.name).type == f.type else rows.column(f.name).cast(f.type) for f in ds.schema})
+    return rows
+
+
 def do_append(r):
-    return {"version": lance.write_dataset(read_rows(r["in"]), open_dataset(r), mode="append").version}
+    ds = open_dataset(r)
+    return {"version": lance.write_dataset(rows_for(ds, r), ds, mode="append").version}
 
 
 def do_delete(r):
@@ -154,6 +165,38 @@ def do_restore(r):
     return {}
 
 
+def ids_of(ds, **options):
+    return ds.scanner(columns=["id"], **options).to_table().column("id").to_pylist()
+
+
+def do_check(r):
+    """All that a step of the matrix asks: the rows, answers by index and by scan with their plans, and what indices cover."""
+    ds = open_dataset(r)
+    write_rows(ds.scanner(scan_in_order=True).to_table(), r["out"])
+    answers = []
+    for f in r.get("filters") or []:
+        answers.append({"plan": ds.scanner(columns=["id"], filter=f).explain_plan(), "index": ids_of(ds, filter=f), "scan": ids_of(ds, filter=f, use_scalar_index=False)})
+    for n in r.get("nearest", []):
+        near = {"column": n["column"], "q": pa.array(n["q"], pa.float32()), "k": n["k"], "metric": n["metric"]}
+        by_index = {**near, "nprobes": 64}
+        options = {"filter": n.get("filter"), "prefilter": True}
+        answers.append({"plan": ds.scanner(columns=["id"], nearest=by_index, **options).explain_plan(), "index": ids_of(ds, nearest=by_index, **options),
+                        "scan": ids_of(ds, nearest={**near, "use_index": False}, **options)})
+    texts = [ds.to_table(columns=["id"], full_text_query=MatchQuery(q, c)).column("id").to_pylist()
+             for c, q in r.get("texts", [])]
+    indices = {}
+    for i in ds.describe_indices():
+        s = ds.stats.index_stats(i.name)
+        indices[i.name] = {"covered": s["num_indexed_rows"], "uncovered": s["num_unindexed_rows"], "segments": len(i.segments)}
+    return {"version": ds.version, "answers": answers, "texts": texts, "indices": indices}
+
+
+def do_upsert(r):
+    ds = open_dataset(r)
+    ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows_for(ds, r))
+    return {"version": lance.dataset(r["path"]).version}
+
+
 def do_tags(r):
     return {name: {"version": tag["version"], "branch": tag.get("branch")} for name, tag in open_dataset(r).tags.list().items()}
 
@@ -218,7 +261,7 @@ def main():
         try:
             answer = {"ok": handlers[r.pop("op")](r)}
         except BaseException as e:  # the engine's panics are no Exceptions
-            answer = {"error": f"{type(e).__name__}: {e}"}
+            answer = {"error": f"{type(e).__name__}: {e}, at {traceback.extract_tb(e.__traceback__)[-1]}"}
         print(json.dumps(answer), flush=True)
 
 

@@ -1,0 +1,72 @@
+package interop
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/lakesql/lakesql/internal/testutil"
+)
+
+// TestThePairwiseSelection: each pair of levels of two factors occurs in a case, and each type of an indexed column.
+func TestThePairwiseSelection(t *testing.T) {
+	pairs, types := make(map[pair]bool), make(map[string]bool)
+	cases := Pairwise()
+	for _, c := range cases {
+		for _, p := range pairsOf(c.levels) {
+			pairs[p] = true
+		}
+		types[c.kind()+c.key().name] = true
+	}
+	for _, p := range allPairs(factors()) {
+		if !pairs[p] {
+			t.Errorf("%s and %s never meet", factors()[p.f].levels[p.a], factors()[p.g].levels[p.b])
+		}
+	}
+	for _, kind := range indexKinds {
+		for _, k := range keyTypes(kind) {
+			if !types[kind+k.name] {
+				t.Errorf("no %s of %s", kind, k.name)
+			}
+		}
+	}
+	if len(cases) > 90 {
+		t.Errorf("%d cases", len(cases))
+	}
+}
+
+// TestTheFullMatrix: every cell of the product occurs once.
+func TestTheFullMatrix(t *testing.T) {
+	cases := Full()
+	want := len(ourOperations) * len(indexKinds) * len(shapes) * len(fileVersions) * 2
+	if len(cases) != want || len(cellsOf(cases)) != want {
+		t.Errorf("%d cases of %d cells, want %d", len(cases), len(cellsOf(cases)), want)
+	}
+	theirs, engines := make(map[string]bool), make(map[string]bool)
+	for _, c := range cases {
+		theirs[c.ours()+c.theirs()], engines[c.kind()+c.engine()] = true, true
+	}
+	if len(theirs) != len(ourOperations)*len(theirOperations) || len(engines) != 2*len(indexKinds) {
+		t.Errorf("%d pairs of operations, %d of indices and engines", len(theirs), len(engines))
+	}
+}
+
+func TestTheTableOfTheMatrix(t *testing.T) { sameDocument(t, Render(Pairwise())) }
+
+// sameDocument compares docs/interop.md with what it has to be, or with LAKESQL_REWRITE writes it.
+func sameDocument(t *testing.T, want string) {
+	t.Helper()
+	path := filepath.Join(testutil.Root(t), "docs", "interop.md")
+	if os.Getenv("LAKESQL_REWRITE") != "" {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path) //nolint:gosec // the repository's own file
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("docs/interop.md differs from what the matrix declares and what was run; LAKESQL_REWRITE=1 go test ./test/interop writes it")
+	}
+}
