@@ -13,6 +13,7 @@ type BuildOptions struct {
 	Budget      *mem.Budget // pays for what is collected; nil = nobody
 	MemoryBytes int64       // collected in memory before it is written to a sorted run; 0 = 256 MiB. A budget that refuses has the same effect
 	TempDir     string      // folder of the runs; "" = the system's folder for temporary files
+	Rows        uint64      // about how many are added; 0 = not known. Who knows needs less memory
 	Progress    Progress    // of writing; nil = nobody listens
 }
 

@@ -116,7 +116,9 @@ func (j *segmentJob) build(ctx context.Context) (*tablepb.IndexMetadata, error) 
 
 // write writes the segment's files and returns the details for its metadata.
 func (j *segmentJob) write(ctx context.Context) (*anypb.Any, error) {
-	build := index.BuildOptions{Budget: j.opts.Budget, MemoryBytes: j.opts.MemoryBytes, TempDir: j.opts.TempDir, Progress: j.opts.Progress}
+	build := index.BuildOptions{
+		Budget: j.opts.Budget, MemoryBytes: j.opts.MemoryBytes, TempDir: j.opts.TempDir, Rows: j.rowsToRead(), Progress: j.opts.Progress,
+	}
 	column, typ := j.spec.Column, j.field.Type
 	switch j.spec.Kind {
 	case index.KindLabelList:
@@ -259,6 +261,17 @@ func (j *segmentJob) fileVersion() file.Version {
 		return file.V21 // 2.0 is not written; every reader of 2.1 tables reads these
 	}
 	return file.V22
+}
+
+// rowsToRead is about how many rows readRows reads.
+func (j *segmentJob) rowsToRead() uint64 {
+	n := uint64(0)
+	for _, f := range j.snap.Fragments() {
+		if j.read.Contains(f.ID()) {
+			n += f.PhysicalRows()
+		}
+	}
+	return n
 }
 
 // readRows hands every live row of the fragments that are read to the builder, with the key that the segment stores.

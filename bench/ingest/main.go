@@ -1,296 +1,124 @@
-// Command ingest writes the rows of Lance datasets anew, by lakesql and, if an interpreter is named, by pylance, and compares bytes per column and rows a second.
+// Command ingest measures what lakesql and the pylance of an interpreter make of the same rows, in one run: bytes per column, rows written a second, the time and
+// memory of index builds, and what it costs to bring an index up to date after 1 % more rows.
 //
-//	go run ./bench/ingest [-python PATH] [-out DIR] [-rows N] DATASET.lance...
+//	go run ./bench/ingest [flags] -python PATH DATASET.lance...
 //
-// Both sides hold the rows of one fragment in memory, write them as one file to the same disk and are timed for that alone, one after the other.
+// Every piece of work runs in a process of its own (the work that this command does itself too), the engines take turns within a round, and the table has the
+// medians of the rounds. bench/README.md says what each line means.
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"sort"
 	"strings"
-	"syscall"
-	"text/tabwriter"
-	"time"
-
-	"github.com/apache/arrow-go/v18/arrow"
-
-	"github.com/lakesql/lakesql/storage"
-	"github.com/lakesql/lakesql/storage/file"
-	"github.com/lakesql/lakesql/storage/object"
-	"github.com/lakesql/lakesql/storage/schema"
 )
 
+// options of a run.
+type options struct {
+	python  string
+	out     string
+	version string
+	rowsMax int64
+	rounds  int
+	indices string // of which dataset
+	lists   int
+	only    string
+}
+
 func main() {
-	python := flag.String("python", "", "interpreter that has pylance; empty = sizes of the files as they are")
-	out := flag.String("out", os.TempDir(), "folder for what is written")
-	rowsMax := flag.Int64("rows", 1<<40, "most rows of each dataset")
-	version := flag.String("version", "2.2", "file version, 2.1 or 2.2")
+	var o options
+	flag.StringVar(&o.python, "python", "", "interpreter that has pylance")
+	flag.StringVar(&o.out, "out", os.TempDir(), "folder for what is written; on the file system of the datasets, data files are linked instead of copied")
+	flag.StringVar(&o.version, "version", "2.2", "file version, 2.1 or 2.2")
+	flag.Int64Var(&o.rowsMax, "rows", 1<<40, "most rows of each dataset to write")
+	flag.IntVar(&o.rounds, "rounds", 5, "rounds, of which the median counts")
+	flag.StringVar(&o.indices, "index", "", `what to index: DATASET:COLUMN=KIND,COLUMN=KIND...`)
+	flag.IntVar(&o.lists, "lists", 1000, "partitions of vector indices")
+	flag.StringVar(&o.only, "only", "", "write, copy or index; empty = all")
+	task := flag.String("task", "", "")
+	flag.Usage = usage
 	flag.Parse()
-	if err := run(*python, *out, *rowsMax, *version, flag.Args()); err != nil {
+	var err error
+	if *task != "" {
+		err = runTask(context.Background(), *task, &signals{in: os.Stdin, out: os.Stdout})
+	} else {
+		err = run(o, flag.Args())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "ingest:", err)
 		os.Exit(1)
 	}
 }
 
-// side is what one engine wrote.
-type side struct {
-	bytes   map[string]int64 // by column
-	total   int64            // files, all included
-	rows    int64
-	seconds float64
-	cpu     float64 // seconds of all threads
+func usage() {
+	fmt.Fprintln(os.Stderr, "usage: ingest [flags] -python PATH DATASET.lance...")
+	flag.VisitAll(func(f *flag.Flag) {
+		if f.Usage != "" {
+			fmt.Fprintf(os.Stderr, "  -%s\t%s (%s)\n", f.Name, f.Usage, f.DefValue)
+		}
+	})
 }
 
-func (s side) rate() float64 { return float64(s.rows) / s.seconds }
-
-// cpuSeconds is what this process has used so far.
-func cpuSeconds() float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
+func run(o options, datasets []string) error {
+	if o.python == "" {
+		return fmt.Errorf("name the interpreter that has pylance: -python PATH")
 	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
-}
-
-func run(python, out string, rowsMax int64, version string, datasets []string) error {
-	v := file.V22
-	if version == file.V21.String() {
-		v = file.V21
-	}
-	tmp, err := os.MkdirTemp(out, "ingest")
+	tmp, err := os.MkdirTemp(o.out, "ingest")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tmp) //nolint:errcheck // a temporary folder
-	for _, path := range datasets {
-		ours, theirs, err := rewrite(path, filepath.Join(tmp, "ours"), rowsMax, v)
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		if python != "" {
-			if theirs, err = pylance(python, path, filepath.Join(tmp, "theirs"), rowsMax, version); err != nil {
+	engines, err := enginesOf(o.python)
+	if err != nil {
+		return err
+	}
+	b := &bench{options: o, tmp: tmp, engines: engines, results: map[string]*line{}, bytes: map[string]*sizes{}}
+	indices, err := parseIndices(o.indices)
+	if err != nil {
+		return err
+	}
+	for round := range o.rounds {
+		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, o.rounds)
+		for _, path := range datasets {
+			if err := b.writes(round, path); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
 		}
-		report(filepath.Base(path), ours, theirs)
-		if err := os.RemoveAll(tmp); err != nil {
-			return err
+		for _, i := range indices {
+			if err := b.index(round, i); err != nil {
+				return fmt.Errorf("%s on %s of %s: %w", i.kind, i.column, i.dataset, err)
+			}
 		}
 	}
+	b.report(os.Stdout)
 	return nil
 }
 
-// rewrite writes the fragments of a dataset and adds up the sizes of what was written and of what is there.
-func rewrite(path, out string, rowsMax int64, v file.Version) (ours, there side, err error) {
-	ctx := context.Background()
-	ours, there = side{bytes: map[string]int64{}}, side{bytes: map[string]int64{}}
-	store, err := object.OpenLocal(filepath.Dir(path), object.LocalOptions{})
-	if err != nil {
-		return ours, there, err
+// indexed is one index that is built and kept up to date.
+type indexed struct{ dataset, column, kind string }
+
+func parseIndices(text string) ([]indexed, error) {
+	if text == "" {
+		return nil, nil
 	}
-	defer store.Close() //nolint:errcheck // read only
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return ours, there, err
+	dataset, list, ok := strings.Cut(text, ":")
+	if !ok {
+		return nil, fmt.Errorf("-index %q: want DATASET:COLUMN=KIND", text)
 	}
-	to, err := object.OpenLocal(out, object.LocalOptions{})
-	if err != nil {
-		return ours, there, err
-	}
-	defer to.Close() //nolint:errcheck // thrown away
-	table, err := storage.OpenTable(ctx, store, filepath.Base(path), storage.TableOptions{})
-	if err != nil {
-		return ours, there, err
-	}
-	snap, err := table.Latest(ctx)
-	if err != nil {
-		return ours, there, err
-	}
-	for _, f := range snap.Fragments() {
-		if ours.rows >= rowsMax {
-			break
+	var out []indexed
+	for part := range strings.SplitSeq(list, ",") {
+		column, kind, ok := strings.Cut(part, "=")
+		if !ok {
+			return nil, fmt.Errorf("-index: %q is not COLUMN=KIND", part)
 		}
-		batches, err := readAll(ctx, snap, f.ID())
-		if err != nil {
-			return ours, there, err
-		}
-		for i := range f.Proto().GetFiles() {
-			r, err := f.OpenFile(ctx, i)
-			if err != nil {
-				return ours, there, err
-			}
-			if err := there.add(r); err != nil {
-				return ours, there, err
-			}
-			there.total += int64(f.Proto().GetFiles()[i].GetFileSizeBytes())
-		}
-		name := fmt.Sprintf("%s-%d.lance", filepath.Base(path), f.ID())
-		if err := ours.write(ctx, to, name, snap.Schema(), batches, v); err != nil {
-			return ours, there, err
-		}
+		out = append(out, indexed{dataset: dataset, column: column, kind: kind})
 	}
-	return ours, there, nil
+	return out, nil
 }
 
-func readAll(ctx context.Context, snap *storage.Snapshot, fragment uint32) ([]arrow.RecordBatch, error) {
-	scan, err := snap.Scan(ctx, storage.ScanOptions{Fragments: []uint32{fragment}})
-	if err != nil {
-		return nil, err
-	}
-	reader := scan.Reader()
-	defer reader.Close() //nolint:errcheck // read only
-	var out []arrow.RecordBatch
-	for {
-		b, err := reader.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, b)
-	}
-}
+func (o options) does(what string) bool { return o.only == "" || o.only == what }
 
-func (s *side) write(ctx context.Context, store object.Store, name string, sc *schema.Schema, batches []arrow.RecordBatch, v file.Version) error {
-	start, cpu := time.Now(), cpuSeconds()
-	out, err := store.Create(ctx, name)
-	if err != nil {
-		return err
-	}
-	w, err := file.NewWriter(out, sc, file.WriterOptions{Version: v})
-	if err != nil {
-		return err
-	}
-	for _, b := range batches {
-		if err := w.Write(ctx, b); err != nil {
-			return err
-		}
-		s.rows += b.NumRows()
-	}
-	written, err := w.Finish(ctx)
-	if err != nil {
-		return err
-	}
-	s.seconds += time.Since(start).Seconds()
-	s.cpu += cpuSeconds() - cpu
-	s.total += written.SizeBytes
-	for _, b := range batches {
-		b.Release()
-	}
-	f, err := store.Open(ctx, name)
-	if err != nil {
-		return err
-	}
-	r, err := file.Open(ctx, f, file.Options{})
-	if err != nil {
-		return err
-	}
-	return s.add(r)
-}
-
-func (s *side) add(r *file.Reader) error {
-	cols, err := r.Columns()
-	if err != nil {
-		return err
-	}
-	for i, c := range cols {
-		s.bytes[r.Schema().Fields[i].Name] += r.ColumnBytes(c)
-	}
-	return nil
-}
-
-// pylance runs the script beside this file, which prints a JSON line per fragment, and sums up its files.
-func pylance(python, path, out string, rowsMax int64, version string) (side, error) {
-	s := side{bytes: map[string]int64{}}
-	script, err := filepath.Abs("bench/ingest/pylance.py")
-	if err != nil {
-		return s, err
-	}
-	cmd := exec.Command(python, script, path, out, fmt.Sprint(rowsMax), version)
-	cmd.Stderr = os.Stderr
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		return s, err
-	}
-	if err := cmd.Start(); err != nil {
-		return s, err
-	}
-	lines := bufio.NewScanner(pipe)
-	for lines.Scan() {
-		var line struct {
-			Rows    int64
-			Seconds float64
-			CPU     float64
-		}
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			return s, err
-		}
-		s.rows += line.Rows
-		s.seconds += line.Seconds
-		s.cpu += line.CPU
-	}
-	if err := cmd.Wait(); err != nil {
-		return s, err
-	}
-	files, err := filepath.Glob(filepath.Join(out, "*", "data", "*.lance"))
-	if err != nil {
-		return s, err
-	}
-	for _, f := range files {
-		if err := s.addFile(f); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
-}
-
-func (s *side) addFile(path string) error {
-	ctx := context.Background()
-	store, err := object.OpenLocal(filepath.Dir(path), object.LocalOptions{})
-	if err != nil {
-		return err
-	}
-	defer store.Close() //nolint:errcheck // read only
-	f, err := store.Open(ctx, filepath.Base(path))
-	if err != nil {
-		return err
-	}
-	r, err := file.Open(ctx, f, file.Options{})
-	if err != nil {
-		return err
-	}
-	s.total += f.SizeBytes()
-	return s.add(r)
-}
-
-func report(name string, ours, theirs side) {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "%s\tlakesql\tother\tratio\t\n", strings.TrimSuffix(name, ".lance")) //nolint:errcheck // standard output
-	var names []string
-	for n := range ours.bytes {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	line := func(name string, a, b float64) { fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.3f\t\n", name, a, b, a/b) } //nolint:errcheck // standard output
-	for _, n := range names {
-		line(n, float64(ours.bytes[n]), float64(theirs.bytes[n]))
-	}
-	line("bytes of files", float64(ours.total), float64(theirs.total))
-	if theirs.seconds > 0 {
-		line("rows a second", ours.rate(), theirs.rate())
-		line("rows a second of CPU", float64(ours.rows)/ours.cpu, float64(theirs.rows)/theirs.cpu)
-	} else {
-		fmt.Fprintf(w, "rows a second\t%.0f\t\t\t\n", ours.rate()) //nolint:errcheck // standard output
-	}
-	w.Flush() //nolint:errcheck // standard output
-}
+func tableName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".lance") }

@@ -1,7 +1,7 @@
 package btree
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,8 +9,6 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/compute"
 
 	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/index/key"
@@ -34,10 +32,14 @@ const (
 type Builder struct {
 	codec    key.Codec
 	opts     index.BuildOptions
-	nulls    []uint64 // row keys
-	values   []valueRow
-	text     []byte // wide codecs: the bytes of the values
+	nulls    []uint64   // row keys
+	values   []valueRow // word codecs
+	wide     []wideRow  // the others
+	text     [][]byte   // and the bytes of their values, in blocks that do not move
 	held     *mem.Reservation
+	paid     int  // rows that are paid for and have room, all in all
+	ordered  bool // rows came in ascending order so far
+	lastRow  uint64
 	words    []uint64
 	rows     int // of a page
 	added    uint64
@@ -51,15 +53,13 @@ type segmentPart struct {
 	keep    index.KeyMap
 }
 
-// valueRow is a value with its row. Wide codecs keep the place of its bytes in text instead of a word.
-type valueRow struct {
-	word uint64 // or offset in text
-	row  uint64
-	size uint32
-}
-
-// valueRowBytes is what a row costs: slices grow by up to a factor of two.
-const valueRowBytes = 2 * 24
+const (
+	// rowBytes is what a row costs whose place was known before: a value of a word codec and its copy for the sort, or a row of a wide one.
+	rowBytes = 32
+	// grownBytes is what it costs in a slice that grows.
+	grownBytes = 2 * rowBytes
+	blockBytes = 16 << 20 // most of a block of text, unless one value has more
+)
 
 // NewBuilder collects the column of type t. Errors: ErrUnsupported for types without an order.
 func NewBuilder(column string, t arrow.DataType, opts index.BuildOptions) (*Builder, error) {
@@ -68,7 +68,7 @@ func NewBuilder(column string, t arrow.DataType, opts index.BuildOptions) (*Buil
 		return nil, errs.New(errs.ErrUnsupported, "column %q: a BTREE index cannot hold it: %w", column, err)
 	}
 	opts = opts.WithDefaults()
-	b := &Builder{codec: codec, opts: opts, held: opts.Budget.Reserve(), rows: pageRowsDefault}
+	b := &Builder{codec: codec, opts: opts, held: opts.Budget.Reserve(), rows: pageRowsDefault, ordered: true}
 	b.runs.Parent = opts.TempDir
 	return b, nil
 }
@@ -87,50 +87,107 @@ func (b *Builder) Add(ctx context.Context, values arrow.Array, keys []uint64) er
 	if err := b.reserve(values); err != nil {
 		return err
 	}
-	if !b.codec.IsWide() {
-		b.words = b.codec.AppendWords(b.words[:0], values)
-	}
 	b.added += uint64(len(keys))
-	var scratch [32]byte
+	for _, k := range keys {
+		b.ordered = b.ordered && k >= b.lastRow
+		b.lastRow = k
+	}
+	if b.codec.IsWide() {
+		b.addWide(values, keys)
+		return nil
+	}
+	b.words = b.codec.AppendWords(b.words[:0], values)
+	if values.NullN() == 0 {
+		for i, k := range keys {
+			b.values = append(b.values, valueRow{word: b.words[i], row: k})
+		}
+		return nil
+	}
 	for i, k := range keys {
-		switch {
-		case values.IsNull(i):
+		if values.IsNull(i) {
 			b.nulls = append(b.nulls, k)
-		case b.codec.IsWide():
-			v := b.codec.ValueBytes(values, i, &scratch)
-			b.values = append(b.values, valueRow{word: uint64(len(b.text)), row: k, size: uint32(len(v))})
-			b.text = append(b.text, v...)
-		default:
+		} else {
 			b.values = append(b.values, valueRow{word: b.words[i], row: k})
 		}
 	}
 	return nil
 }
 
-// reserve pays for the rows to come, before they are copied; where there is no room for them, those that came before go to disk.
-func (b *Builder) reserve(values arrow.Array) error {
-	want := int64(values.Len()) * valueRowBytes
-	if b.codec.IsWide() {
-		var scratch [32]byte
-		for i := range values.Len() {
-			if values.IsValid(i) {
-				want += 2 * int64(len(b.codec.ValueBytes(values, i, &scratch)))
-			}
+func (b *Builder) addWide(values arrow.Array, keys []uint64) {
+	var scratch [32]byte
+	rest := b.textBytes(values)
+	for i, k := range keys {
+		if values.IsNull(i) {
+			b.nulls = append(b.nulls, k)
+			continue
+		}
+		v := b.codec.ValueBytes(values, i, &scratch)
+		last := len(b.text) - 1
+		if last < 0 || cap(b.text[last])-len(b.text[last]) < len(v) {
+			b.text = append(b.text, make([]byte, 0, max(len(v), min(rest, blockBytes))))
+			last++
+		}
+		rest -= len(v)
+		at := uint64(last)<<32 | uint64(len(b.text[last]))
+		b.text[last] = append(b.text[last], v...)
+		b.wide = append(b.wide, wideRow{prefix: prefixAt(v, 0), row: k, at: at, size: uint32(len(v))}) //nolint:gosec // Arrow's values are shorter
+	}
+}
+
+// textBytes is how many bytes the values have that are not NULL.
+func (b *Builder) textBytes(values arrow.Array) int {
+	var scratch [32]byte
+	n := 0
+	for i := range values.Len() {
+		if values.IsValid(i) {
+			n += len(b.codec.ValueBytes(values, i, &scratch))
 		}
 	}
+	return n
+}
+
+// count is how many rows are in memory.
+func (b *Builder) count() int { return len(b.nulls) + len(b.values) + len(b.wide) }
+
+// prepay makes room for all rows that are to come, if their number is known and the memory allows them.
+func (b *Builder) prepay(more int) {
+	n := int(min(int64(b.opts.Rows)-int64(b.added), b.opts.MemoryBytes/rowBytes/2)) //nolint:gosec // no table has that many
+	if n < more || b.held.Held() > 0 || b.held.Grow(int64(n)*rowBytes) != nil {
+		return
+	}
+	if b.paid = n; b.codec.IsWide() {
+		b.wide = make([]wideRow, 0, n)
+	} else {
+		b.values = make([]valueRow, 0, n)
+	}
+}
+
+// reserve pays for the rows to come, before they are copied; where there is no room for them, those that came before go to disk.
+func (b *Builder) reserve(values arrow.Array) error {
+	if b.count() == 0 {
+		b.prepay(values.Len())
+	}
+	want := int64(0)
+	if b.count()+values.Len() > b.paid {
+		want = int64(values.Len()) * grownBytes
+	}
+	if b.codec.IsWide() {
+		want += int64(b.textBytes(values))
+	}
 	err := error(nil)
-	if b.held.Held()+want <= b.opts.MemoryBytes || len(b.nulls)+len(b.values) == 0 {
+	if b.held.Held()+want <= b.opts.MemoryBytes || b.count() == 0 {
 		if err = b.held.Grow(want); err == nil {
 			return nil
 		}
 	}
-	if len(b.nulls)+len(b.values) == 0 || err != nil && !errors.Is(err, errs.ErrMemoryLimit) {
+	if b.count() == 0 || err != nil && !errors.Is(err, errs.ErrMemoryLimit) {
 		return err
 	}
 	if err := b.spill(); err != nil {
 		return err
 	}
-	return b.held.Resize(want)
+	b.held.Free()
+	return b.reserve(values)
 }
 
 // AddSegment takes over the rows of another segment that keep names; it must stay open until Write is done. No row may be in two segments, or in one
@@ -148,30 +205,13 @@ func (b *Builder) AddSegment(s *Segment, keep index.KeyMap) error {
 // Runs is the number of sorted runs that were written to disk so far.
 func (b *Builder) Runs() int { return b.runs.Count() }
 
-func (b *Builder) key(v valueRow) key.Key {
-	if b.codec.IsWide() {
-		return key.Key{Bytes: b.text[v.word : v.word+uint64(v.size)]}
-	}
-	return key.Key{Word: v.word}
-}
-
+// sort sorts what is in memory.
 func (b *Builder) sort() {
 	slices.Sort(b.nulls)
-	if b.codec.IsWide() {
-		slices.SortFunc(b.values, func(x, y valueRow) int {
-			if o := b.codec.Compare(b.key(x), b.key(y)); o != 0 {
-				return o
-			}
-			return cmp.Compare(x.row, y.row)
-		})
-		return
+	wideSort{b.text}.sort(b.wide, 0)
+	if len(b.values) > 0 {
+		b.values = sortRows(b.values, make([]valueRow, len(b.values)), b.ordered)
 	}
-	slices.SortFunc(b.values, func(x, y valueRow) int { // words are compared in place: half the time of the general form
-		if o := cmp.Compare(x.word, y.word); o != 0 {
-			return o
-		}
-		return cmp.Compare(x.row, y.row)
-	})
 }
 
 // The first byte of a key in a run. The value follows, and the record's value is its rows; a NULL is followed by its row.
@@ -193,14 +233,22 @@ func (b *Builder) spill() error {
 		}
 		for i, r := range b.values {
 			v = binary.BigEndian.AppendUint64(v, r.row)
-			if i+1 < len(b.values) && b.codec.Compare(b.key(r), b.key(b.values[i+1])) == 0 {
+			if i+1 < len(b.values) && r.word == b.values[i+1].word {
 				continue
 			}
-			if k = append(k[:0], runValue); b.codec.IsWide() {
-				k = append(k, b.key(r).Bytes...)
-			} else {
-				k = binary.BigEndian.AppendUint64(k, r.word)
+			k = binary.BigEndian.AppendUint64(append(k[:0], runValue), r.word)
+			if err := put(k, v); err != nil {
+				return err
 			}
+			v = v[:0]
+		}
+		w := wideSort{b.text}
+		for i, r := range b.wide {
+			v = binary.BigEndian.AppendUint64(v, r.row)
+			if i+1 < len(b.wide) && bytes.Equal(w.value(r), w.value(b.wide[i+1])) {
+				continue
+			}
+			k = append(append(k[:0], runValue), w.value(r)...)
 			if err := put(k, v); err != nil {
 				return err
 			}
@@ -211,7 +259,7 @@ func (b *Builder) spill() error {
 	if err != nil {
 		return err
 	}
-	b.nulls, b.values, b.text = nil, nil, nil
+	b.nulls, b.values, b.wide, b.text, b.paid, b.ordered = nil, nil, nil, nil, 0, true
 	return nil
 }
 
@@ -271,116 +319,4 @@ func newWriter(w object.Writer, s *arrow.Schema, version file.Version) (*file.Wr
 		return nil, err
 	}
 	return file.NewWriter(w, fields, file.WriterOptions{Version: version})
-}
-
-// pageWriter cuts rows, which come in order, into pages, and remembers their bounds.
-type pageWriter struct {
-	codec  key.Codec
-	rows   int // of a page
-	out    *file.Writer
-	schema *arrow.Schema
-
-	nulls int
-	keys  []key.Key
-	text  []byte // what the keys of wide codecs point into
-	ids   []uint64
-
-	mins, maxs   []key.Key
-	noMin, noMax int
-	nullCounts   []uint32
-}
-
-func (p *pageWriter) open(w object.Writer, version file.Version) (*file.Writer, error) {
-	p.schema = arrow.NewSchema([]arrow.Field{
-		{Name: "values", Type: p.codec.Type(), Nullable: true}, {Name: "ids", Type: arrow.PrimitiveTypes.Uint64},
-	}, nil)
-	var err error
-	p.out, err = newWriter(w, p.schema, version)
-	return p.out, err
-}
-
-// append takes the next row; k is valid during the call alone.
-func (p *pageWriter) append(ctx context.Context, isNull bool, k key.Key, row uint64) error {
-	if isNull {
-		p.nulls++
-	} else {
-		if p.codec.IsWide() {
-			start := len(p.text)
-			p.text = append(p.text, k.Bytes...) // when it moves, earlier keys keep the old memory
-			k.Bytes = p.text[start:len(p.text):len(p.text)]
-		}
-		p.keys = append(p.keys, k)
-	}
-	p.ids = append(p.ids, row)
-	if len(p.ids) < p.rows {
-		return nil
-	}
-	return p.flush(ctx)
-}
-
-func (p *pageWriter) flush(ctx context.Context) error {
-	if len(p.ids) == 0 {
-		return nil
-	}
-	alloc := compute.GetAllocator(ctx)
-	p.nullCounts = append(p.nullCounts, uint32(p.nulls))
-	clone := func(k key.Key) key.Key { return key.Key{Word: k.Word, Bytes: slices.Clone(k.Bytes)} }
-	if p.nulls > 0 {
-		p.noMin++
-	} else {
-		p.mins = append(p.mins, clone(p.keys[0]))
-	}
-	if len(p.keys) == 0 {
-		p.noMax++
-	} else {
-		p.maxs = append(p.maxs, clone(p.keys[len(p.keys)-1]))
-	}
-	values, err := p.codec.Array(alloc, p.nulls, p.keys)
-	if err != nil {
-		return err
-	}
-	ids := array.NewUint64Builder(alloc)
-	defer ids.Release()
-	ids.AppendValues(p.ids, nil)
-	p.nulls, p.keys, p.text, p.ids = 0, p.keys[:0], p.text[:0], p.ids[:0]
-	return writeBatch(ctx, p.out, p.schema, values, ids.NewArray())
-}
-
-func (p *pageWriter) writeBounds(ctx context.Context, out *file.Writer, s *arrow.Schema) error {
-	if len(p.nullCounts) == 0 {
-		return nil
-	}
-	alloc := compute.GetAllocator(ctx)
-	nullCounts, idx := array.NewUint32Builder(alloc), array.NewUint32Builder(alloc)
-	defer nullCounts.Release()
-	defer idx.Release()
-	nullCounts.AppendValues(p.nullCounts, nil)
-	for k := range p.nullCounts {
-		idx.Append(uint32(k))
-	}
-	mins, err := p.codec.Array(alloc, p.noMin, p.mins)
-	if err != nil {
-		return err
-	}
-	maxs, err := p.codec.Array(alloc, p.noMax, p.maxs)
-	if err != nil {
-		mins.Release()
-		return err
-	}
-	return writeBatch(ctx, out, s, mins, maxs, nullCounts.NewArray(), idx.NewArray())
-}
-
-// writeBatch writes columns and releases them.
-func writeBatch(ctx context.Context, out *file.Writer, s *arrow.Schema, columns ...arrow.Array) error {
-	defer func() {
-		for _, c := range columns {
-			c.Release()
-		}
-	}()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	batch := array.NewRecordBatch(s, columns, int64(columns[0].Len()))
-	defer batch.Release()
-	return out.Write(ctx, batch)
 }

@@ -33,11 +33,17 @@ func (b *Builder) memory() *source {
 			s.isNull, s.row = true, b.nulls[at]
 			return nil
 		}
-		if at-len(b.nulls) >= len(b.values) {
+		i := at - len(b.nulls)
+		if i >= len(b.values)+len(b.wide) {
 			return io.EOF
 		}
-		v := b.values[at-len(b.nulls)]
-		s.isNull, s.key, s.row = false, b.key(v), v.row
+		if s.isNull = false; b.codec.IsWide() {
+			r := b.wide[i]
+			s.key, s.row = key.Key{Bytes: wideSort{b.text}.value(r)}, r.row
+		} else {
+			r := b.values[i]
+			s.key, s.row = key.Key{Word: r.word}, r.row
+		}
 		return nil
 	}}
 }
@@ -174,6 +180,9 @@ func (b *Builder) each(ctx context.Context, use func(ctx context.Context, isNull
 			err = errors.Join(err, r.Close())
 		}
 	}()
+	if len(readers)+len(b.segments) == 0 {
+		return b.eachHeld(ctx, use)
+	}
 	sources := []*source{b.memory()}
 	for _, r := range readers {
 		sources = append(sources, b.run(r))
@@ -203,6 +212,44 @@ func (b *Builder) each(ctx context.Context, use func(ctx context.Context, isNull
 			b.opts.Progress("write index", int64(done), int64(b.added))
 		}
 	}
+}
+
+// eachHeld is each where everything is in memory.
+func (b *Builder) eachHeld(ctx context.Context, use func(ctx context.Context, isNull bool, k key.Key, row uint64) error) error {
+	done := 0
+	tell := func() error {
+		if done++; done%(64<<10) != 0 {
+			return nil
+		}
+		b.opts.Progress("write index", int64(done), int64(b.added)) //nolint:gosec // no table has that many
+		return ctx.Err()
+	}
+	for _, row := range b.nulls {
+		if err := use(ctx, true, key.Key{}, row); err != nil {
+			return err
+		}
+		if err := tell(); err != nil {
+			return err
+		}
+	}
+	for _, r := range b.values {
+		if err := use(ctx, false, key.Key{Word: r.word}, r.row); err != nil {
+			return err
+		}
+		if err := tell(); err != nil {
+			return err
+		}
+	}
+	w := wideSort{b.text}
+	for _, r := range b.wide {
+		if err := use(ctx, false, key.Key{Bytes: w.value(r)}, r.row); err != nil {
+			return err
+		}
+		if err := tell(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *Builder) less(x, y *source) bool {

@@ -14,23 +14,62 @@ import (
 
 // Array turns keys back into values of the codec's type, after nulls NULLs. The caller releases it.
 func (c Codec) Array(alloc memory.Allocator, nulls int, keys []Key) (arrow.Array, error) {
+	if c.wide {
+		b := array.NewBuilder(alloc, c.typ)
+		defer b.Release()
+		b.Reserve(nulls + len(keys))
+		b.AppendNulls(nulls)
+		for _, k := range keys {
+			if err := c.appendWide(b, k.Bytes); err != nil {
+				return nil, err
+			}
+		}
+		return b.NewArray(), nil
+	}
+	words := make([]uint64, len(keys))
+	for i, k := range keys {
+		words[i] = k.Word
+	}
+	return c.WordArray(alloc, nulls, words)
+}
+
+// WordArray turns the words of keys back into values of the codec's type, after nulls NULLs. The caller releases it. Errors: ErrInternal for a wide codec.
+func (c Codec) WordArray(alloc memory.Allocator, nulls int, words []uint64) (arrow.Array, error) {
+	if c.wide {
+		return nil, errs.New(errs.ErrInternal, "no words of %s", c.typ)
+	}
+	if c.typ.ID() == arrow.BOOL {
+		b := array.NewBooleanBuilder(alloc)
+		defer b.Release()
+		b.AppendNulls(nulls)
+		for _, w := range words {
+			b.Append(w != 0)
+		}
+		return b.NewArray(), nil
+	}
+	return c.fixedArray(alloc, nulls, words), nil
+}
+
+// TextArray turns keys back, whose bytes lie one behind the other and end where ends says. The caller releases it. Errors: ErrInternal for a word codec.
+func (c Codec) TextArray(alloc memory.Allocator, nulls int, text []byte, ends []int) (arrow.Array, error) {
+	if !c.wide {
+		return nil, errs.New(errs.ErrInternal, "no bytes of %s", c.typ)
+	}
 	b := array.NewBuilder(alloc, c.typ)
 	defer b.Release()
-	b.Reserve(nulls + len(keys))
+	b.Reserve(nulls + len(ends))
+	if b, ok := b.(interface{ ReserveData(n int) }); ok {
+		b.ReserveData(len(text))
+	}
 	b.AppendNulls(nulls)
-	if c.wide {
-		if err := c.appendWide(b, keys); err != nil {
+	from := 0
+	for _, to := range ends {
+		if err := c.appendWide(b, text[from:to]); err != nil {
 			return nil, err
 		}
-		return b.NewArray(), nil
+		from = to
 	}
-	if b, ok := b.(*array.BooleanBuilder); ok {
-		for _, k := range keys {
-			b.Append(k.Word != 0)
-		}
-		return b.NewArray(), nil
-	}
-	return c.fixedArray(alloc, nulls, keys), nil
+	return b.NewArray(), nil
 }
 
 // Sparse turns keys back into values, NULL where isNull says so. The caller releases it.
@@ -58,49 +97,57 @@ func (c Codec) Sparse(alloc memory.Allocator, keys []Key, isNull func(i int) boo
 	return array.Concatenate(parts, alloc)
 }
 
-func (c Codec) appendWide(builder array.Builder, keys []Key) error {
-	for _, k := range keys {
-		switch b := builder.(type) {
-		case *array.StringBuilder:
-			b.BinaryBuilder.Append(k.Bytes)
-		case *array.LargeStringBuilder:
-			b.BinaryBuilder.Append(k.Bytes)
-		case *array.BinaryBuilder: // also large binary
-			b.Append(k.Bytes)
-		case *array.FixedSizeBinaryBuilder:
-			b.Append(k.Bytes)
-		case *array.Decimal128Builder:
-			b.Append(decimal128.New(int64(binary.BigEndian.Uint64(k.Bytes)^signBit), binary.BigEndian.Uint64(k.Bytes[8:])))
-		case *array.Decimal256Builder:
-			b.Append(decimal256.New(binary.BigEndian.Uint64(k.Bytes)^signBit, binary.BigEndian.Uint64(k.Bytes[8:]),
-				binary.BigEndian.Uint64(k.Bytes[16:]), binary.BigEndian.Uint64(k.Bytes[24:])))
-		default:
-			return errs.New(errs.ErrInternal, "no array of %s from keys", c.typ)
-		}
+func (c Codec) appendWide(builder array.Builder, v []byte) error {
+	switch b := builder.(type) {
+	case *array.StringBuilder:
+		b.BinaryBuilder.Append(v)
+	case *array.LargeStringBuilder:
+		b.BinaryBuilder.Append(v)
+	case *array.BinaryBuilder: // also large binary
+		b.Append(v)
+	case *array.FixedSizeBinaryBuilder:
+		b.Append(v)
+	case *array.Decimal128Builder:
+		b.Append(decimal128.New(int64(binary.BigEndian.Uint64(v)^signBit), binary.BigEndian.Uint64(v[8:])))
+	case *array.Decimal256Builder:
+		b.Append(decimal256.New(binary.BigEndian.Uint64(v)^signBit, binary.BigEndian.Uint64(v[8:]),
+			binary.BigEndian.Uint64(v[16:]), binary.BigEndian.Uint64(v[24:])))
+	default:
+		return errs.New(errs.ErrInternal, "no array of %s from keys", c.typ)
 	}
 	return nil
 }
 
 // fixedArray lays words out as the little-endian values of a fixed-width type.
-func (c Codec) fixedArray(alloc memory.Allocator, nulls int, keys []Key) arrow.Array {
+func (c Codec) fixedArray(alloc memory.Allocator, nulls int, words []uint64) arrow.Array {
 	width := c.typ.(arrow.FixedWidthDataType).Bytes()
-	n := nulls + len(keys)
+	n := nulls + len(words)
 	values := memory.NewResizableBuffer(alloc)
 	values.Resize(n * width)
 	defer values.Release()
 	out := values.Bytes()
 	clear(out[:nulls*width])
-	for i, k := range keys {
-		at := out[(nulls+i)*width:]
-		switch bits := c.valueBits(k.Word); width {
-		case 1:
-			at[0] = byte(bits)
-		case 2:
-			binary.LittleEndian.PutUint16(at, uint16(bits))
-		case 4:
-			binary.LittleEndian.PutUint32(at, uint32(bits))
-		default:
-			binary.LittleEndian.PutUint64(at, bits)
+	switch out := out[nulls*width:]; {
+	case width == 8 && !c.IsFloat():
+		flip := c.valueBits(0)
+		for i, w := range words {
+			binary.LittleEndian.PutUint64(out[8*i:], w^flip)
+		}
+	case width == 8:
+		for i, w := range words {
+			binary.LittleEndian.PutUint64(out[8*i:], c.valueBits(w))
+		}
+	case width == 4:
+		for i, w := range words {
+			binary.LittleEndian.PutUint32(out[4*i:], uint32(c.valueBits(w)))
+		}
+	case width == 2:
+		for i, w := range words {
+			binary.LittleEndian.PutUint16(out[2*i:], uint16(c.valueBits(w)))
+		}
+	default:
+		for i, w := range words {
+			out[i] = byte(c.valueBits(w))
 		}
 	}
 	var validity *memory.Buffer

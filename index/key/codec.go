@@ -185,8 +185,8 @@ func (c Codec) At(arr arrow.Array, i int) Key {
 	return Key{Word: c.AppendWords(make([]uint64, 0, 1), one)[0]}
 }
 
-// isFloat says that the keys have zeros of two signs, and NaNs.
-func (c Codec) isFloat() bool {
+// IsFloat says that the keys have zeros of two signs, and NaNs.
+func (c Codec) IsFloat() bool {
 	switch c.typ.ID() {
 	case arrow.FLOAT16, arrow.FLOAT32, arrow.FLOAT64:
 		return true
@@ -197,7 +197,7 @@ func (c Codec) isFloat() bool {
 
 // IsNaN says that a key is a NaN; only floats have them.
 func (c Codec) IsNaN(k Key) bool {
-	if !c.isFloat() {
+	if !c.IsFloat() {
 		return false
 	}
 	_, _, negInf, inf := c.floatWords()

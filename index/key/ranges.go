@@ -88,7 +88,7 @@ func (c Codec) check(p index.Predicate) error {
 
 // point is the range of the keys that equal k in SQL; false = none does.
 func (c Codec) point(k Key) (Range, bool) {
-	if !c.isFloat() {
+	if !c.IsFloat() {
 		return Range{Lo: k, Hi: k}, true
 	}
 	negZero, zero, negInf, inf := c.floatWords()
@@ -109,7 +109,7 @@ func (c Codec) interval(p index.Predicate) []Range {
 	if !r.NoHi {
 		r.Hi, r.HiOpen = c.At(p.Values, 1), !p.UpperInclusive
 	}
-	if c.isFloat() && !(r.NoLo && r.NoHi) {
+	if c.IsFloat() && !(r.NoLo && r.NoHi) {
 		if ok := c.floatInterval(&r); !ok {
 			return nil
 		}

@@ -70,7 +70,8 @@ func (b *Builder) Add(ctx context.Context, values arrow.Array, addrs []uint64) e
 		b.words = b.codec.AppendWords(b.words[:0], values)
 	}
 	var scratch [32]byte
-	for i, addr := range addrs {
+	for i := 0; i < len(addrs); i++ {
+		addr := addrs[i]
 		z, err := b.zone(addr)
 		if err != nil {
 			return err
@@ -84,6 +85,9 @@ func (b *Builder) Add(ctx context.Context, values arrow.Array, addrs []uint64) e
 			b.widen(z, b.codec.ValueBytes(values, i, &scratch))
 		default:
 			b.word(z, b.words[i])
+			if values.NullN() == 0 && !b.codec.IsFloat() {
+				i += b.follow(z, addrs[i:], b.words[i:])
+			}
 		}
 	}
 	return b.pay()
@@ -141,6 +145,22 @@ func (b *Builder) widen(z *Zone, v []byte) {
 	if k := (key.Key{Bytes: v}); z.NoMax || b.codec.Compare(k, z.Max) > 0 {
 		z.Max.Bytes, z.NoMax = append(z.Max.Bytes[:0], v...), false
 	}
+}
+
+// follow adds rows that come right after the first one, which was added, to its zone, and returns how many.
+func (b *Builder) follow(z *Zone, addrs, words []uint64) int {
+	most := min(uint64(len(addrs)), b.perZone-b.count+1)
+	n, low, high := uint64(1), z.Min.Word, z.Max.Word
+	for ; n < most && addrs[n] == addrs[0]+n; n++ {
+		low, high = min(low, words[n]), max(high, words[n])
+	}
+	if n > 1 && addrs[n-1]>>32 != addrs[0]>>32 { // the last row of a fragment and the first one of the next
+		return 0
+	}
+	z.Min.Word, z.Max.Word = low, high
+	z.Rows += n - 1
+	b.count += n - 1
+	return int(n) - 1 //nolint:gosec // fewer than len(addrs)
 }
 
 // AddSegment takes over the zones of the fragments in keep from another segment, whose NULL rows must be known. Errors: ErrInvalid, ErrMemoryLimit.
