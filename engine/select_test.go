@@ -99,7 +99,7 @@ func TestAggregates(t *testing.T) {
 		{name: "aggregate of an aggregate", text: "SELECT MAX(c) FROM (SELECT COUNT(*) c FROM v GROUP BY cat) x", want: []string{"3"}},
 		{name: "an aggregate in HAVING alone", text: "SELECT cat FROM v GROUP BY cat HAVING SUM(id) > (SELECT SUM(id) FROM perms) - 5 ORDER BY cat", want: []string{"a"}},
 		{name: "GROUP_CONCAT runs row by row", text: "SELECT GROUP_CONCAT(cat ORDER BY id) FROM v WHERE id < 4", want: []string{"a,a,b"}, rowEngine: true},
-		{name: "a ranking window runs row by row", text: "SELECT id, ROW_NUMBER() OVER (PARTITION BY cat ORDER BY id DESC) r FROM v WHERE id < 4 ORDER BY id", want: []string{"1\t2", "2\t1", "3\t1"}, rowEngine: true},
+		{name: "a ranking window", text: "SELECT id, ROW_NUMBER() OVER (PARTITION BY cat ORDER BY id DESC) r FROM v WHERE id < 4 ORDER BY id", want: []string{"1\t2", "2\t1", "3\t1"}},
 	})
 }
 

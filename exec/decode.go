@@ -30,7 +30,7 @@ func (c planCodec) decode(n planJSON, depth int) (Plan, error) {
 	}
 	want, known := map[string]int{
 		"scan": 0, "values": 0, "count_rows": 0, "vector_search": 0, "join": 2, "union": len(inputs),
-		"filter": 1, "project": 1, "limit": 1, "distinct": 1, "sort": 1, "top_n": 1, "aggregate": 1, "cap": 1,
+		"filter": 1, "project": 1, "limit": 1, "distinct": 1, "sort": 1, "top_n": 1, "aggregate": 1, "cap": 1, "window": 1,
 	}[n.Kind]
 	if !known || len(inputs) != want {
 		return nil, errs.Corrupt("plan", -1, "node of kind %q with %d inputs", n.Kind, len(inputs))
@@ -177,6 +177,8 @@ func decodeInner(n planJSON, in []Plan) (Plan, error) { //nolint:funlen // a fla
 		return NewCap(in[0], j.RowsMax, j.BytesMax, j.Why)
 	case "join":
 		return decodeJoin(n.Node, in)
+	case "window":
+		return decodeWindow(n.Node, in[0])
 	}
 	return decodeAggregate(n.Node, in[0])
 }

@@ -159,6 +159,29 @@ type (
 		Names []string  `json:"names"`
 		Aggs  []aggJSON `json:"aggs"`
 	}
+	boundJSON struct {
+		Kind   BoundKind `json:"kind"`
+		Offset uint64    `json:"offset,omitempty"`
+		Value  []byte    `json:"value,omitempty"`
+	}
+	windowFuncJSON struct {
+		Func  WindowFunc   `json:"func"`
+		Agg   AggFunc      `json:"agg,omitempty"`
+		Args  [][]byte     `json:"args,omitempty"`
+		N     uint64       `json:"n,omitempty"`
+		Rows  bool         `json:"rows,omitempty"`
+		Start boundJSON    `json:"start"`
+		End   boundJSON    `json:"end"`
+		Key   []byte       `json:"key,omitempty"`
+		Out   EncodedField `json:"out"`
+	}
+	windowJSON struct {
+		Partition [][]byte         `json:"partition"`
+		Order     []sortKeyJSON    `json:"order"`
+		Funcs     []windowFuncJSON `json:"funcs"`
+		Output    []int            `json:"output"`
+		Limit     *WindowLimit     `json:"limit,omitempty"`
+	}
 	joinJSON struct {
 		Kind      JoinKind `json:"kind"`
 		LeftKeys  [][]byte `json:"left_keys"`
@@ -220,6 +243,8 @@ func (c planCodec) node(p Plan) (string, any, error) { //nolint:funlen // a flat
 			n.Aggs = append(n.Aggs, aggJSON{a.Func, e.all(a.Args), a.Distinct, e.field(arrow.Field{Name: a.Name, Type: a.Type})})
 		}
 		return "aggregate", n, e.err
+	case *Window:
+		return "window", e.window(p), e.err
 	case *HashJoin:
 		s := p.Spec
 		n := joinJSON{s.Kind, e.all(s.LeftKeys), e.all(s.RightKeys), s.NullSafe, e.optional(s.Residual), s.BuildLeft, nil}

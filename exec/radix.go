@@ -11,28 +11,38 @@ const radixMin = 1 << 10
 // sort orders the items; rows with equal keys keep their order.
 func (s *sortKeys) sort() error {
 	if len(s.items) < radixMin {
-		slices.SortFunc(s.items, s.compareTotal)
+		s.sortItems(s.items, nil)
 		return nil
 	}
 	if err := s.res.Grow(int64(len(s.items)) * sortItemBytes); err != nil {
 		return err
 	}
 	defer s.res.Shrink(int64(len(s.items)) * sortItemBytes)
-	s.items = radixSort(s.items, make([]sortItem, len(s.items)))
-	if !s.hasRest() {
-		return nil
+	s.items = s.sortItems(s.items, make([]sortItem, len(s.items)))
+	return nil
+}
+
+// sortItems orders some items and returns them or other, which from radixMin items on must be of the same length.
+func (s *sortKeys) sortItems(items, other []sortItem) []sortItem {
+	if len(items) < radixMin {
+		slices.SortFunc(items, s.compareTotal)
+		return items
 	}
-	for start := 0; start < len(s.items); {
+	items = radixSort(items, other)
+	if !s.hasRest() {
+		return items
+	}
+	for start := 0; start < len(items); {
 		end := start + 1
-		for end < len(s.items) && s.items[end].compareFirst(s.items[start]) == 0 {
+		for end < len(items) && items[end].compareFirst(items[start]) == 0 {
 			end++
 		}
 		if end-start > 1 {
-			slices.SortFunc(s.items[start:end], s.compareTotal)
+			slices.SortFunc(items[start:end], s.compareTotal)
 		}
 		start = end
 	}
-	return nil
+	return items
 }
 
 // compareTotal orders by the keys, then by arrival.

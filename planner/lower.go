@@ -57,6 +57,8 @@ func (c *Context) lowerNode(n logical.Node) (lowered, error) { //nolint:funlen /
 		return c.lowerAggregate(n)
 	case *logical.Join:
 		return c.lowerJoin(n)
+	case *logical.Window:
+		return c.lowerWindow(n)
 	case *logical.Union:
 		return c.lowerUnion(n)
 	}

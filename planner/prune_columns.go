@@ -42,6 +42,8 @@ func prune(n logical.Node, need idSet) logical.Node {
 		return pruneProject(n, need)
 	case *logical.Aggregate:
 		return pruneAggregate(n, need)
+	case *logical.Window:
+		return pruneWindow(n, need)
 	case *logical.Join:
 		m := *n
 		below := with(need, n.On...)
@@ -231,5 +233,27 @@ func pruneAggregate(n *logical.Aggregate, need idSet) logical.Node {
 		used = append(used, k.Expr)
 	}
 	m.Input = prune(n.Input, with(nil, used...))
+	return &m
+}
+
+// pruneWindow drops functions that nobody reads and hides the columns that only the window reads.
+func pruneWindow(n *logical.Window, need idSet) logical.Node {
+	m := *n
+	m.Funcs = nil
+	for _, f := range n.Funcs {
+		if need[f.ID] {
+			m.Funcs = append(m.Funcs, f)
+		}
+	}
+	if len(m.Funcs) == 0 && n.Limit == nil {
+		return prune(n.Input, need)
+	}
+	m.Input = prune(n.Input, with(need, m.Exprs()...))
+	m.Hidden = nil
+	for _, col := range m.Input.Columns() {
+		if !need[col.ID] {
+			m.Hidden = append(m.Hidden, col.ID)
+		}
+	}
 	return &m
 }

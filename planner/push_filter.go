@@ -58,6 +58,8 @@ func pushInto(c *Context, n logical.Node, conds []expr.Expr) (logical.Node, erro
 		return pushJoin(c, n, conds)
 	case *logical.Aggregate:
 		return pushAggregate(c, n, conds)
+	case *logical.Window:
+		return pushWindow(c, n, conds)
 	case *logical.Sort:
 		in, err := push(c, n.Input, conds)
 		if err != nil {
@@ -121,6 +123,22 @@ func pushAggregate(c *Context, n *logical.Aggregate, conds []expr.Expr) (logical
 		return nil, err
 	}
 	return filtered(&logical.Aggregate{Input: in, Keys: n.Keys, Aggs: n.Aggs}, above), nil
+}
+
+// pushWindow moves conditions over the partition keys below: they keep or drop whole partitions.
+func pushWindow(c *Context, n *logical.Window, conds []expr.Expr) (logical.Node, error) {
+	keys := make(map[logical.ColumnID]bool)
+	for _, e := range n.Partition {
+		if col, ok := e.(*expr.Column); ok {
+			keys[col.ID] = true
+		}
+	}
+	below, above := partition(conds, func(e expr.Expr) bool { return n.Limit == nil && len(expr.Columns(e)) > 0 && usesOnly(e, keys) })
+	in, err := push(c, n.Input, below)
+	if err != nil {
+		return nil, err
+	}
+	return filtered(n.WithChildren([]logical.Node{in}), above), nil
 }
 
 func logicalKeys(keys []logical.Named) []logical.Column {

@@ -24,6 +24,7 @@ func rules() []namedRule {
 		{"push_filter", pushFilter},              // before joins are ordered: sizes after filters decide
 		{"order_joins", orderJoins},              // before top-n rules, which look through the final joins
 		{"sort_limit_to_top_n", sortLimitToTopN}, // gives the vector rule its pattern
+		{"limit_window", limitWindow},            // finds its pattern where conditions stay above a window
 		{"use_vector_index", useVectorIndex},     // needs filters in the scan: they are the candidates
 		{"prune_columns", pruneColumns},          // the rules above refer to columns that nobody reads in the end; the next weighs those that are read
 		{"late_materialize", lateMaterialize},    // the searches that are left are plain top-ns

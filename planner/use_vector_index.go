@@ -182,7 +182,7 @@ func repeatable(n logical.Node) bool {
 	same := true
 	logical.Walk(n, func(m logical.Node) bool {
 		switch m := m.(type) {
-		case *logical.Limit, *logical.TopN, *logical.Search:
+		case *logical.Limit, *logical.TopN, *logical.Search, *logical.Window:
 			same = false
 		case *logical.Aggregate:
 			same = same && !slices.ContainsFunc(m.Aggs, func(a logical.Agg) bool { return a.Func == logical.AggAny })

@@ -10,6 +10,7 @@ import (
 const (
 	MakeArray = "make_array"
 	Members   = "__members" // x MEMBER OF(l) becomes x IN (__members(l))
+	Window    = "__window"  // f(x) OVER (...) becomes __window(what it is, x, ...), in the parsed tree
 )
 
 // Limits bounds what the parser may be given. Zero fields mean the default.

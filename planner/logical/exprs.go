@@ -31,6 +31,8 @@ func MapExprs(n Node, f func(expr.Expr) (expr.Expr, error)) (Node, error) {
 			c.Aggs[i] = a
 		}
 		out = &c
+	case *Window:
+		out = m.window(n)
 	case *Join:
 		c := *n
 		c.On = m.list(n.On)
@@ -94,4 +96,20 @@ func (m *exprMapper) keys(ks []SortKey) []SortKey {
 		out[i] = SortKey{Expr: m.one(k.Expr), Desc: k.Desc, NullsLast: k.NullsLast}
 	}
 	return out
+}
+
+func (m *exprMapper) window(n *Window) *Window {
+	c := *n
+	c.Partition, c.Order = m.list(n.Partition), m.keys(n.Order)
+	c.Funcs = make([]WindowFunc, len(n.Funcs))
+	for i, f := range n.Funcs {
+		f.Args = m.list(f.Args)
+		for _, e := range []*expr.Expr{&f.Frame.Key, &f.Frame.Start.Value, &f.Frame.End.Value} {
+			if *e != nil {
+				*e = m.one(*e)
+			}
+		}
+		c.Funcs[i] = f
+	}
+	return &c
 }

@@ -6,6 +6,8 @@
 package logical
 
 import (
+	"slices"
+
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/lakesql/lakesql/exec"
@@ -117,6 +119,26 @@ type Aggregate struct {
 	Input Node
 	Keys  []Named
 	Aggs  []Agg
+}
+
+// WindowFunc is one function of a Window and the column that it makes. Frame's and the arguments' expressions are over the window's input.
+type WindowFunc struct {
+	Column
+	Func  exec.WindowFunc
+	Agg   AggFunc // of exec.WindowAggregate
+	Args  []expr.Expr
+	N     uint64 // buckets of ntile, offset of lag and lead, which row of nth_value
+	Frame exec.Frame
+}
+
+// Window adds the functions to every row of its input; they see the rows of equal Partition values, in the order of Order.
+type Window struct {
+	Input     Node
+	Partition []expr.Expr
+	Order     []SortKey
+	Funcs     []WindowFunc
+	Hidden    []ColumnID        // input columns that it does not hand on
+	Limit     *exec.WindowLimit // rows behind it are dropped
 }
 
 // JoinKind is how a join treats rows without a match.
@@ -249,6 +271,43 @@ func (n *Aggregate) Columns() []Column {
 	out := namedColumns(n.Keys)
 	for _, a := range n.Aggs {
 		out = append(out, a.Column)
+	}
+	return out
+}
+
+// Columns implements Node.
+func (n *Window) Columns() []Column {
+	var out []Column
+	for _, c := range n.Input.Columns() {
+		if !slices.Contains(n.Hidden, c.ID) {
+			out = append(out, c)
+		}
+	}
+	for _, f := range n.Funcs {
+		out = append(out, f.Column)
+	}
+	return out
+}
+
+// Exprs lists all expressions of the node.
+func (n *Window) Exprs() []expr.Expr {
+	out := slices.Clone(n.Partition)
+	for _, k := range n.Order {
+		out = append(out, k.Expr)
+	}
+	for _, f := range n.Funcs {
+		out = append(out, f.Exprs()...)
+	}
+	return out
+}
+
+// Exprs lists the expressions that a function reads.
+func (f WindowFunc) Exprs() []expr.Expr {
+	out := slices.Clone(f.Args)
+	for _, e := range []expr.Expr{f.Frame.Key, f.Frame.Start.Value, f.Frame.End.Value} {
+		if e != nil {
+			out = append(out, e)
+		}
 	}
 	return out
 }

@@ -11,7 +11,7 @@ import (
 
 var _ = []Node{
 	(*Scan)(nil), (*Values)(nil), (*Filter)(nil), (*Project)(nil), (*Aggregate)(nil), (*Join)(nil), (*Sort)(nil), (*Limit)(nil), (*TopN)(nil),
-	(*Distinct)(nil), (*Union)(nil), (*Search)(nil), (*Fetch)(nil),
+	(*Distinct)(nil), (*Union)(nil), (*Window)(nil), (*Search)(nil), (*Fetch)(nil),
 }
 
 // Children implements Node.
@@ -28,6 +28,9 @@ func (n *Project) Children() []Node { return []Node{n.Input} }
 
 // Children implements Node.
 func (n *Aggregate) Children() []Node { return []Node{n.Input} }
+
+// Children implements Node.
+func (n *Window) Children() []Node { return []Node{n.Input} }
 
 // Children implements Node.
 func (n *Join) Children() []Node { return []Node{n.Left, n.Right} }
@@ -70,6 +73,9 @@ func (n *Project) WithChildren(c []Node) Node { m := *n; m.Input = c[0]; return 
 
 // WithChildren implements Node.
 func (n *Aggregate) WithChildren(c []Node) Node { m := *n; m.Input = c[0]; return &m }
+
+// WithChildren implements Node.
+func (n *Window) WithChildren(c []Node) Node { m := *n; m.Input = c[0]; return &m }
 
 // WithChildren implements Node.
 func (n *Join) WithChildren(c []Node) Node { m := *n; m.Left, m.Right = c[0], c[1]; return &m }
@@ -249,6 +255,25 @@ func (n *Aggregate) Describe() exec.Description {
 		aggs[i] = a.String()
 	}
 	return exec.Description{Name: "Aggregate", Props: []exec.Prop{{Key: "keys", Value: namedText(n.Keys)}, {Key: "aggregates", Value: "[" + strings.Join(aggs, ", ") + "]"}}}
+}
+
+// Describe implements Node.
+func (n *Window) Describe() exec.Description {
+	funcs := make([]string, len(n.Funcs))
+	for i, f := range n.Funcs {
+		funcs[i] = f.String()
+	}
+	d := exec.Description{Name: "Window", Props: []exec.Prop{
+		{Key: "partition", Value: "[" + joinExprs(n.Partition, ", ") + "]"}, {Key: "order", Value: KeysText(n.Order)}, {Key: "functions", Value: "[" + strings.Join(funcs, ", ") + "]"},
+	}}
+	if n.Limit != nil {
+		d.Props = append(d.Props, exec.Prop{Key: "top", Value: fmt.Sprintf("%s <= %d", n.Limit.By, n.Limit.K)})
+	}
+	return d
+}
+
+func (f WindowFunc) String() string {
+	return exec.WindowSpec{Func: f.Func, Agg: exec.AggFunc(f.Agg), Args: f.Args, N: f.N, Frame: f.Frame}.String()
 }
 
 func (a Agg) String() string {

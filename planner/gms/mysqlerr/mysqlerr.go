@@ -272,6 +272,21 @@ func WindowNotAllowed(name string) error {
 	return newError(code{3593, generalState}, fmt.Sprintf("You cannot use the window function '%s' in this context.", name))
 }
 
+// WindowCircle is the error of windows that name each other.
+func WindowCircle() error {
+	return newError(code{3580, generalState}, "There is a circularity in the window dependency graph.")
+}
+
+// WindowError is the error of a window under its number: 1235 for what MySQL has not, 3581 to 3590 for what a window may not be.
+func WindowError(number int, text string) error {
+	return newError(code{number, generalState}, text)
+}
+
+// WrongArguments is the error of arguments that a function does not take.
+func WrongArguments(name string) error {
+	return newError(code{1210, generalState}, "Incorrect arguments to "+name)
+}
+
 // DuplicateColumn is the error of two columns of one name.
 func DuplicateColumn(name string) error {
 	return newError(code{1060, "42S21"}, fmt.Sprintf("Duplicate column name '%s'", name))

@@ -54,6 +54,7 @@ func functions() map[string]sql.Function {
 	for _, s := range signatures() {
 		out[s.name] = sql.FunctionN{Name: s.name, Fn: func(args ...sql.Expression) (sql.Expression, error) { return newFunc(s, args) }}
 	}
+	out[dialect.Window] = sql.FunctionN{Name: dialect.Window, Fn: newWindow}
 	// What go-mysql-server lacks and its own functions make.
 	out["utc_date"] = ofUTC("utc_date", function.NewDate)
 	out["utc_time"] = ofUTC("utc_time", function.NewTime)

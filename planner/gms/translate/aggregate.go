@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"strings"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
@@ -162,45 +164,67 @@ func equalities(n logical.Node) [][2]int {
 }
 
 func (t *translator) aggregate(a sql.Aggregation, sc *scope) (logical.Agg, error) {
-	out := logical.Agg{Column: logical.Column{ID: t.ids.Next(), Name: t.heading(a), Nullable: true}}
-	args := a.Children()
-	switch a.(type) {
-	case *aggregation.Count:
-		out.Func, out.Nullable = logical.AggCount, false
-	case *aggregation.CountDistinct:
-		out.Func, out.Distinct, out.Nullable = logical.AggCount, true, false
-	case *aggregation.Sum:
-		out.Func = logical.AggSum
-	case *aggregation.Avg:
-		out.Func = logical.AggAvg
-	case *aggregation.Min:
-		out.Func = logical.AggMin
-	case *aggregation.Max:
-		out.Func = logical.AggMax
-	case *aggregation.AnyValue, *aggregation.First:
-		out.Func = logical.AggAny
-	default:
-		return out, unsupported("aggregate %s", a)
+	name, distinct := aggregateName(a)
+	if name == "" {
+		return logical.Agg{}, unsupported("aggregate %s", a)
 	}
-	for _, arg := range args {
+	var args []expr.Expr
+	for _, arg := range a.Children() {
 		if d, ok := arg.(*expression.DistinctExpression); ok {
-			out.Distinct = true
+			distinct = true
 			arg = d.Child
 		}
 		e, err := sc.expr(arg)
 		if err != nil {
-			return out, err
+			return logical.Agg{}, err
 		}
-		out.Args = append(out.Args, e)
+		args = append(args, e)
 	}
-	if len(out.Args) == 0 {
-		return out, unsupported("aggregate %s", a)
+	out, err := namedAggregate(name, args)
+	if err != nil {
+		return out, err
 	}
-	if lit, ok := out.Args[0].(*expr.Literal); ok && out.Func == logical.AggCount && !out.Distinct && lit.Value.IsValid() {
-		out.Func, out.Args = logical.AggCountStar, nil
+	out.Column = logical.Column{ID: t.ids.Next(), Name: t.heading(a), Type: out.Type, Nullable: out.Nullable}
+	switch {
+	case !distinct || out.Func == logical.AggMin || out.Func == logical.AggMax || out.Func == logical.AggAny:
+	case out.Func == logical.AggCountStar: // of one constant
+		out.Func, out.Args, out.Distinct = logical.AggCount, args, true
+	default:
+		out.Distinct = true
 	}
-	if out.Func == logical.AggMin || out.Func == logical.AggMax || out.Func == logical.AggAny {
-		out.Distinct = false
+	return out, nil
+}
+
+// aggregateName is an aggregate's name; "" for one that we do not have.
+func aggregateName(a sql.Aggregation) (name string, distinct bool) {
+	switch a := a.(type) {
+	case *aggregation.CountDistinct:
+		return "count", true
+	case *aggregation.First:
+		return "any_value", false
+	case *aggregation.Count, *aggregation.Sum, *aggregation.Avg, *aggregation.Min, *aggregation.Max, *aggregation.AnyValue:
+		return strings.ToLower(a.(sql.FunctionExpression).FunctionName()), false
+	}
+	return "", false
+}
+
+// namedAggregate is an aggregate of plain arguments, its type by MySQL's rules. COUNT of a constant counts rows; its argument may be left out.
+func namedAggregate(name string, args []expr.Expr) (logical.Agg, error) {
+	out := logical.Agg{Column: logical.Column{Nullable: true}, Func: logical.AggFunc(name), Args: args}
+	switch out.Func {
+	case logical.AggCount:
+		out.Nullable = false
+		if len(args) == 0 {
+			out.Func = logical.AggCountStar
+		} else if lit, ok := args[0].(*expr.Literal); ok && len(args) == 1 && lit.Value.IsValid() {
+			out.Func, out.Args = logical.AggCountStar, nil
+		}
+	case logical.AggSum, logical.AggAvg, logical.AggMin, logical.AggMax, logical.AggAny:
+		if len(args) != 1 {
+			return out, sql.ErrInvalidArgumentNumber.New(strings.ToUpper(name), 1, len(args))
+		}
+	default:
+		return out, unsupported("aggregate %s", name)
 	}
 	var err error
 	out.Type, err = aggType(out)

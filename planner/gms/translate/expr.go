@@ -35,6 +35,9 @@ func (sc *scope) expr(e sql.Expression) (expr.Expr, error) {
 	if out, done, err := sc.subqueryExpr(e); done || err != nil {
 		return out, err
 	}
+	if w, ok := e.(*provider.Window); ok {
+		return sc.window(w)
+	}
 	if f, ok := e.(sql.FunctionExpression); ok {
 		return sc.function(f)
 	}

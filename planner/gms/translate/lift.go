@@ -324,6 +324,8 @@ func nodeExprs(n logical.Node) []expr.Expr {
 		for _, a := range n.Aggs {
 			out = append(out, a.Args...)
 		}
+	case *logical.Window:
+		out = n.Exprs()
 	case *logical.Join:
 		out = n.On
 	case *logical.Sort:

@@ -173,16 +173,12 @@ func (m *mixed) refuse(n sql.Node) error {
 	if _, ours := n.(*Node); ours {
 		return nil
 	}
-	_, isWindow := n.(*plan.Window)
-	if !isWindow && lostWindow(n) {
-		return unsupported("a window function over GROUP BY: put the GROUP BY into a derived table")
-	}
 	if e, ok := n.(sql.Expressioner); ok {
 		for _, x := range e.Expressions() {
 			var bad error
 			sql.Inspect(x, func(x sql.Expression) bool {
 				if bad == nil {
-					bad = refuseExpr(x, isWindow, m.req.Reason)
+					bad = refuseExpr(x, m.req.Reason)
 				}
 				if sq, ok := x.(*plan.Subquery); ok && bad == nil {
 					bad = m.refuse(sq.Query)
@@ -202,44 +198,9 @@ func (m *mixed) refuse(n sql.Node) error {
 	return nil
 }
 
-// lostWindow says that a node reads a window function that no node below computes: go-mysql-server drops it over a GROUP BY.
-func lostWindow(n sql.Node) bool {
-	e, ok := n.(sql.Expressioner)
-	if !ok {
-		return false
-	}
-	reads := false
-	for _, x := range e.Expressions() {
-		sql.Inspect(x, func(x sql.Expression) bool {
-			if gf, ok := x.(*expression.GetField); ok && gf.Table() == "" && strings.Contains(gf.Name(), " over (") {
-				reads = true
-			}
-			return !reads
-		})
-	}
-	return reads && !hasWindow(n)
-}
-
-func hasWindow(n sql.Node) bool {
-	if _, ok := n.(*plan.Window); ok {
-		return true
-	}
-	for _, c := range n.Children() {
-		if hasWindow(c) {
-			return true
-		}
-	}
-	return false
-}
-
-func refuseExpr(e sql.Expression, inWindow bool, reason error) error {
-	if w, ok := e.(sql.WindowAdaptableExpression); ok && w.Window() != nil {
-		if !inWindow {
-			return unsupported("a window function over GROUP BY: put the GROUP BY into a derived table")
-		}
-		if isPeerSensitive(e) && len(w.Window().OrderBy) > 0 && w.Window().Frame == nil {
-			return unsupported("%s with ORDER BY and no frame: write the frame, such as ROWS UNBOUNDED PRECEDING", e)
-		}
+func refuseExpr(e sql.Expression, reason error) error {
+	if w, ok := e.(*provider.Window); ok {
+		return unsupported("window function %s in a statement that runs row by row (%w)", strings.ToUpper(w.Spec.Func), reason)
 	}
 	switch a := e.(type) {
 	case *aggregation.StdDevPop, *aggregation.StdDevSamp, *aggregation.VarPop, *aggregation.VarSamp:
@@ -250,15 +211,6 @@ func refuseExpr(e sql.Expression, inWindow bool, reason error) error {
 		return refuseInexact("AVG", a.Child, reason)
 	}
 	return nil
-}
-
-// isPeerSensitive says that the default frame, which ends at the last peer, matters.
-func isPeerSensitive(e sql.Expression) bool {
-	switch e.(type) {
-	case *aggregation.Sum, *aggregation.Avg, *aggregation.Count, *aggregation.Min, *aggregation.Max, *aggregation.Last, *aggregation.AnyValue:
-		return true
-	}
-	return false
 }
 
 // refuseInexact: the row engine announces every SUM and AVG as DOUBLE.

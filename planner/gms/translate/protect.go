@@ -24,6 +24,7 @@ func protect(stmt ast.SQLNode) {
 				protectStrings(n)
 			}
 		case *ast.Select:
+			callWindows(n)
 			tagAggregates(n, nil)
 			return true, nil
 		}

@@ -31,7 +31,7 @@ func (t *translator) relation(n sql.Node, outer *scope) (*relation, error) {
 	case *plan.Filter:
 		return t.filter(n.Child, n.Expression, outer)
 	case *plan.Having:
-		return t.filter(n.Child, n.Cond, outer)
+		return t.having(n, outer)
 	case *plan.Project:
 		return t.project(n, outer)
 	case *plan.GroupBy:
@@ -190,7 +190,7 @@ func (t *translator) scope(r *relation, outer *scope) *scope {
 }
 
 func (t *translator) project(n *plan.Project, outer *scope) (*relation, error) {
-	r, err := t.relation(n.Child, outer)
+	r, err := t.below(n, outer)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (t *translator) project(n *plan.Project, outer *scope) (*relation, error) {
 		}
 		named = append(named, logical.Named{Column: o.col, Expr: e})
 	}
-	keys := r.keys
+	keys := sc.rel.keys
 	for _, k := range keys { // HAVING and ORDER BY above may repeat an expression of GROUP BY
 		if !passed[k.col.ID] {
 			passed[k.col.ID] = true
@@ -293,15 +293,19 @@ func (t *translator) sort(n *plan.Sort, outer *scope) (*relation, error) {
 	if err != nil {
 		return nil, err
 	}
+	return t.sortRelation(r, n.SortFields, outer)
+}
+
+func (t *translator) sortRelation(r *relation, fields sql.SortFields, outer *scope) (*relation, error) {
 	sc := t.scope(r, outer)
-	keys, err := t.sortKeys(n.SortFields, sc)
+	keys, err := t.sortKeys(fields, sc)
 	if err != nil {
 		return nil, err
 	}
 	if len(keys) == 0 {
 		return r, nil
 	}
-	return &relation{node: &logical.Sort{Input: sc.rel.node, Keys: keys}, out: sc.rel.out, keys: r.keys}, nil
+	return &relation{node: &logical.Sort{Input: sc.rel.node, Keys: keys}, out: sc.rel.out, keys: sc.rel.keys}, nil
 }
 
 func (t *translator) sortKeys(fields sql.SortFields, sc *scope) ([]logical.SortKey, error) {

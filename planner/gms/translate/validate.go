@@ -43,6 +43,9 @@ func validateSelect(sel *ast.Select) error {
 	if err := windowsExist(sel); err != nil {
 		return err
 	}
+	if err := windowsAllowed(sel); err != nil {
+		return err
+	}
 	names := make(map[string]bool)
 	for _, t := range sel.From {
 		if err := tableNames(t, names); err != nil {
