@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -265,6 +266,11 @@ func (p *procedureCall) compact() error {
 	})
 	if err != nil {
 		return err
+	}
+	for _, info := range p.table.Indexes() {
+		if slices.Contains(done.Uncovered, info.Name) {
+			warnOf(p.ctx, errs.New(errs.ErrUnsupported, "%s", lostCover(info.Name, string(info.Kind))))
+		}
 	}
 	return p.report(textColumns("fragments_removed", "fragments_added", "rows_rewritten"),
 		fmt.Sprint(done.FragmentsRemoved), fmt.Sprint(done.FragmentsAdded), fmt.Sprint(done.Rows))

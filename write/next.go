@@ -212,7 +212,7 @@ func (n *next) hasReuse() bool {
 }
 
 // retainIndices takes out segments without a column, and segments that cover no fragment of the table where their index has others. An index of which
-// nothing is covered keeps its oldest segment, so that it can be extended, unless it is one of vectors. Where a fragment reuse index says that fragments live on in
+// nothing is covered keeps its oldest segment, so that it can be extended, by lakesql or by the engine that knows its kind. Where a fragment reuse index says that fragments live on in
 // others, segments on those that are gone still mean something to engines that follow it: all stay.
 func (n *next) retainIndices() error {
 	fields := make(map[int32]bool)
@@ -251,7 +251,7 @@ func (n *next) retainIndices() error {
 		case covered[m.GetName()]:
 			return true
 		}
-		return isVectorIndex(m) || oldest[m.GetName()] != m
+		return oldest[m.GetName()] != m
 	})
 	return nil
 }
