@@ -153,3 +153,8 @@ func (c *countedTx) Replace(ctx context.Context, parts []write.Batches, columns 
 	_, err := c.note(1, c.tx.Replace(ctx, parts, columns))
 	return err
 }
+
+// Watch implements dml.Tx.
+func (c *countedTx) Watch(columns []string, sizeBytes int64, clash func(rows arrow.RecordBatch) (bool, error)) error {
+	return c.tx.Watch(columns, sizeBytes, clash)
+}

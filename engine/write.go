@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -61,7 +62,7 @@ func (e *Engine) write(ctx *sql.Context, text string, call Call, res *Result) (h
 	case *ast.DDL:
 		err = c.definition(s)
 	case *ast.AlterTable:
-		err = c.alterTable(s)
+		err = c.again(func() error { return c.alterTable(s) })
 	case *ast.DBDDL:
 		err = c.database(s)
 	case *ast.Call:
@@ -172,8 +173,37 @@ func (c *change) bound(ctx *sql.Context, stmt ast.Statement) (sql.Node, error) {
 	return node, nil
 }
 
-// attemptsMax bounds how often a statement that commits by itself is run again after another writer changed the same rows.
-const attemptsMax = 5
+// A statement that commits by itself is run again after another writer came first, after a wait that grows with each attempt.
+const (
+	attemptsMax = 12
+	waitMin     = 2 * time.Millisecond
+	waitMax     = 200 * time.Millisecond
+)
+
+// mayAgain says whether a statement is run once more, and waits a random time, so that writers that met do not meet again.
+func (c *change) mayAgain(ctx context.Context, err error, attempt int) bool {
+	if !errors.Is(err, errs.ErrConflict) || attempt >= attemptsMax {
+		return false
+	}
+	timer := time.NewTimer(time.Duration(rand.Int64N(int64(min(waitMin<<attempt, waitMax))))) //nolint:gosec // spreads writers, guards nothing
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// again runs a definition that is one version, and once more after another writer came first: it looks at the newest version each time.
+func (c *change) again(run func() error) error {
+	for attempt := 1; ; attempt++ {
+		c.ctx.ClearWarnings()
+		if err := run(); !c.mayAgain(c.ctx, err, attempt) {
+			return err
+		}
+	}
+}
 
 // rows runs a statement that changes rows.
 func (c *change) rows(stmt ast.Statement) error {
@@ -198,7 +228,7 @@ func (c *change) rows(stmt ast.Statement) error {
 		if end := c.session.RollbackNow(ctx); end != nil {
 			return errors.Join(err, end)
 		}
-		if !errors.Is(err, errs.ErrConflict) || attempt >= attemptsMax || ctx.Err() != nil {
+		if !c.mayAgain(ctx, err, attempt) {
 			return err
 		}
 		if ctx, err = c.renewed(ctx); err != nil {

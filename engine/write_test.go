@@ -437,6 +437,50 @@ func TestConcurrentWriters(t *testing.T) {
 	expect(t, s, "SELECT count(*) FROM t", "24")
 }
 
+// TestConcurrentUpserts: a key that two writers add at the same time is there once, and counts what both did. Columns that come meanwhile are in nobody's way.
+func TestConcurrentUpserts(t *testing.T) {
+	e, s := openWritable(t)
+	do(t, s, "CREATE TABLE t (k VARCHAR(9) PRIMARY KEY, n INT)")
+	group, ctx := errgroup.WithContext(context.Background())
+	for w := range 4 {
+		own := inLake(t, e)
+		group.Go(func() error {
+			for i := range 6 {
+				for _, text := range []string{
+					fmt.Sprintf("INSERT INTO t (k, n) VALUES ('k%d', 1) ON DUPLICATE KEY UPDATE n = n + 1", i), fmt.Sprintf("INSERT IGNORE INTO t (k, n) VALUES ('i%d', %d)", i, w),
+					fmt.Sprintf("REPLACE INTO t (k, n) VALUES ('r%d', %d)", i, w), fmt.Sprintf("ALTER TABLE t ADD COLUMN c%d_%d INT", w, i),
+				} {
+					res, err := own.Query(ctx, text)
+					if err != nil {
+						return fmt.Errorf("%s: %w", text, err)
+					}
+					if err := res.Close(); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, s, "SELECT count(*), count(DISTINCT k) FROM t", "18\t18")
+	expect(t, s, "SELECT min(n), max(n) FROM t WHERE k LIKE 'k%'", "4\t4")
+}
+
+// TestKeysOfTransactions: a key that was looked for and came meanwhile ends the transaction, another one does not.
+func TestKeysOfTransactions(t *testing.T) {
+	e, s := openWritable(t)
+	do(t, s, "CREATE TABLE t (k VARCHAR(9) PRIMARY KEY, n INT)", "INSERT INTO t VALUES ('a', 1)", "BEGIN", "INSERT INTO t VALUES ('b', 2) ON DUPLICATE KEY UPDATE n = 9", "INSERT IGNORE INTO t VALUES ('a', 7)")
+	other := inLake(t, e)
+	do(t, other, "INSERT INTO t VALUES ('c', 3), ('a', 5)")
+	do(t, s, "COMMIT", "BEGIN", "REPLACE INTO t VALUES ('d', 4)")
+	do(t, other, "INSERT INTO t VALUES ('d', 5)")
+	refused(t, s, 1213, "COMMIT")
+	expect(t, s, "SELECT k, n FROM t ORDER BY k, n", "a\t1\na\t5\nb\t2\nc\t3\nd\t5")
+}
+
 // TestWritesStopInTime: a statement that asks for a limit of time ends there and leaves nothing.
 func TestWritesStopInTime(t *testing.T) {
 	_, s := store(t)

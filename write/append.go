@@ -53,7 +53,7 @@ func AppendParts(ctx context.Context, t Target, parts []Batches, opts AppendOpti
 	if len(fragments) == 0 {
 		return Committed{Version: base.Version()}, nil
 	}
-	done, err := t.commit(ctx, base, &appendOp{fragments: fragments}, opts.Commit)
+	done, err := t.commit(ctx, base, &appendOp{fragments: fragments, schema: base.Schema}, opts.Commit)
 	if err != nil {
 		return Committed{}, set.takeBack(ctx, fragments, err)
 	}
@@ -95,7 +95,10 @@ func checkFormat(m *tablepb.Manifest) error {
 	return nil
 }
 
-type appendOp struct{ fragments []*tablepb.DataFragment }
+type appendOp struct {
+	fragments []*tablepb.DataFragment
+	schema    *schema.Schema // of the rows
+}
 
 func (o *appendOp) apply(_ *version, n *next) error { return n.addFragments(o.fragments) }
 
@@ -103,10 +106,14 @@ func (o *appendOp) transaction() *tablepb.Transaction {
 	return &tablepb.Transaction{Operation: &tablepb.Transaction_Append_{Append: &tablepb.Transaction_Append{Fragments: o.fragments}}}
 }
 
-// allows: new rows do not touch what others do to old ones, as long as the columns stay and may hold what the rows hold.
+// allows: new rows do not touch what others do to old ones, as long as the columns stay, may hold what the rows hold and need no value that these do not have.
 func (o *appendOp) allows(came *tablepb.Transaction) bool {
-	if p, ok := came.GetOperation().(*tablepb.Transaction_Project_); ok {
-		return p.Project.GetPreservesNullability()
+	switch c := came.GetOperation().(type) {
+	case *tablepb.Transaction_Project_:
+		return c.Project.GetPreservesNullability()
+	case *tablepb.Transaction_Merge_:
+		keeps, hasValues := keepsColumns(o.schema, c.Merge)
+		return keeps && !hasValues
 	}
 	return allowsRows(came)
 }

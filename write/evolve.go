@@ -294,7 +294,9 @@ func (o *projectOp) transaction() *tablepb.Transaction {
 
 // allows: rows come and go whatever the columns are called; what adds NULLs is no friend of a new NOT NULL.
 func (o *projectOp) allows(came *tablepb.Transaction) bool {
-	switch came.GetOperation().(type) {
+	switch c := came.GetOperation().(type) {
+	case *tablepb.Transaction_UpdateConfig:
+		return keepsSchema(c.UpdateConfig)
 	case *tablepb.Transaction_Delete_, *tablepb.Transaction_CreateIndex_, *tablepb.Transaction_Rewrite_, *tablepb.Transaction_ReserveFragments_,
 		*tablepb.Transaction_UpdateBases, *tablepb.Transaction_Clone_:
 		return true
@@ -410,7 +412,9 @@ func (o *mergeOp) transaction() *tablepb.Transaction {
 
 // allows: rows that go are no hindrance. Rows that come have no value in a new column, which is right only where it is NULL everywhere.
 func (o *mergeOp) allows(came *tablepb.Transaction) bool {
-	switch came.GetOperation().(type) {
+	switch c := came.GetOperation().(type) {
+	case *tablepb.Transaction_UpdateConfig:
+		return keepsSchema(c.UpdateConfig)
 	case *tablepb.Transaction_Delete_, *tablepb.Transaction_CreateIndex_, *tablepb.Transaction_ReserveFragments_, *tablepb.Transaction_UpdateBases,
 		*tablepb.Transaction_Clone_:
 		return true

@@ -43,6 +43,7 @@ type Tx struct {
 	staged   []*stagedFragment
 	dropped  []*tablepb.DataFragment // staged before, of no use now
 	modified fieldIDs                // that updates changed
+	watches  []watch                 // what must not have been added when the transaction commits
 	nextID   uint64                  // of the next staged fragment, in this session's eyes
 
 	view  *storage.Snapshot // what Snapshot returned last; nil = something was staged since

@@ -94,14 +94,17 @@ func withDeletions(ctx context.Context, f *storage.Fragment, more *roaring.Bitma
 func (o *txOp) prepare(ctx context.Context, at *version) error {
 	o.removed = make(map[uint64]bool)
 	o.ids = nil
-	if !o.deleted.IsEmpty() {
-		now := o.x.base
-		if at.Version() != now.Version() {
-			var err error
-			if now, err = o.x.table.At(ctx, storage.Ref{Version: at.Version()}); err != nil {
-				return err
-			}
+	now := o.x.base
+	if at.Version() != now.Version() && (!o.deleted.IsEmpty() || len(o.x.watches) > 0) {
+		var err error
+		if now, err = o.x.table.At(ctx, storage.Ref{Version: at.Version()}); err != nil {
+			return err
 		}
+		if err := o.x.checkWatches(ctx, now); err != nil {
+			return err
+		}
+	}
+	if !o.deleted.IsEmpty() {
 		if o.files == nil {
 			o.files = make(map[uint64]*tablepb.DeletionFile)
 		}
@@ -137,7 +140,7 @@ func (o *txOp) merge(ctx context.Context, now *storage.Snapshot, id uint32) erro
 	if !ok {
 		return errs.New(errs.ErrConflict, "fragment %d was rewritten or removed by another writer; run the statement again", id)
 	}
-	if !isSubset(is.Proto().GetFiles(), was.Proto().GetFiles()) {
+	if !isSubset(o.x.known(is.Proto().GetFiles()), was.Proto().GetFiles()) {
 		return errs.New(errs.ErrConflict, "columns of fragment %d were rewritten by another writer; run the statement again", id)
 	}
 	current := is.Proto().GetDeletionFile()
@@ -168,6 +171,15 @@ func (o *txOp) merge(ctx context.Context, now *storage.Snapshot, id uint32) erro
 	}
 	o.files[uint64(id)], o.against[uint64(id)] = d, current
 	return nil
+}
+
+// known leaves out files of columns that came after base.
+func (x *Tx) known(files []*tablepb.DataFile) []*tablepb.DataFile {
+	isKnown := func(id int32) bool {
+		_, ok := x.base.Schema().ByID(id)
+		return ok
+	}
+	return slices.DeleteFunc(slices.Clone(files), func(d *tablepb.DataFile) bool { return !slices.ContainsFunc(d.GetFields(), isKnown) })
 }
 
 // isSubset says that every file of some is one of all, unchanged.
@@ -288,6 +300,10 @@ func (o *txOp) transaction() *tablepb.Transaction {
 func (o *txOp) allows(came *tablepb.Transaction) bool {
 	if o.x.replaced != nil {
 		return allowsReplacement(came)
+	}
+	if m, ok := came.GetOperation().(*tablepb.Transaction_Merge_); ok {
+		keeps, hasValues := keepsColumns(o.x.base.Schema(), m.Merge)
+		return keeps && (!hasValues || len(o.staged) == 0)
 	}
 	if !allowsRows(came) {
 		return false

@@ -49,6 +49,8 @@ type Tx interface {
 	// Update puts the rows of with in place of those at the addresses, in their order; changed are the columns that differ.
 	Update(ctx context.Context, rows []rowset.RowAddr, with write.Batches, changed []string) (n uint64, err error)
 	Replace(ctx context.Context, parts []write.Batches, columns *arrow.Schema) error
+	// Watch has the commit look at the columns of rows that others added since: where clash says yes it fails.
+	Watch(columns []string, sizeBytes int64, clash func(rows arrow.RecordBatch) (bool, error)) error
 }
 
 // Env is what running a statement depends on.

@@ -3,6 +3,7 @@ package dml
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -99,6 +100,9 @@ func (n *Keyed) Run(ctx context.Context, env *Env, tx Tx) (Outcome, error) {
 	if err := r.find(ctx); err != nil {
 		return Outcome{}, err
 	}
+	if err := r.watch(); err != nil {
+		return Outcome{}, err
+	}
 	var out Outcome
 	var err error
 	switch n.Mode {
@@ -182,7 +186,7 @@ const entryBytes = 120
 
 // index builds the table of incoming keys.
 func (r *keyedRun) index() error {
-	keys, err := r.keyTexts(func(i int) arrow.Array { return r.incoming.Column(r.Key[i]) })
+	keys, err := keyTexts(len(r.Key), func(i int) arrow.Array { return r.incoming.Column(r.Key[i]) })
 	if err != nil {
 		return err
 	}
@@ -206,10 +210,10 @@ func (r *keyedRun) index() error {
 	return nil
 }
 
-// keyTexts gives the key of a row as text; false where a part of it is NULL.
-func (r *keyedRun) keyTexts(column func(i int) arrow.Array) (func(row int) (string, bool), error) {
-	readers := make([]reader, len(r.Key))
-	for i := range r.Key {
+// keyTexts gives the key of a row, of so many columns, as text; false where a part of it is NULL.
+func keyTexts(parts int, column func(i int) arrow.Array) (func(row int) (string, bool), error) {
+	readers := make([]reader, parts)
+	for i := range parts {
 		read, err := readerOf(column(i))
 		if err != nil {
 			return nil, err
@@ -243,7 +247,7 @@ func (r *keyedRun) find(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		keys, err := r.keyTexts(func(i int) arrow.Array { return batch.Column(i) })
+		keys, err := keyTexts(len(r.Key), func(i int) arrow.Array { return batch.Column(i) })
 		if err != nil {
 			return err
 		}
@@ -254,6 +258,42 @@ func (r *keyedRun) find(ctx context.Context) error {
 			}
 		}
 		return nil
+	})
+}
+
+// watchedKeyBytes is about what a key costs that is watched until the commit.
+const watchedKeyBytes = 24
+
+// watch has the commit fail if somebody else adds a row with a key of the statement: it was looked for, and would be there twice. Keys that INSERT IGNORE found
+// do not matter.
+func (r *keyedRun) watch() error {
+	keys := make(map[uint64]struct{}, len(r.keys))
+	seed := maphash.MakeSeed()
+	for key, e := range r.keys {
+		if r.Mode != ModeIgnore || len(e.addrs) == 0 {
+			keys[maphash.String(seed, key)] = struct{}{}
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	columns := make([]string, len(r.Key))
+	for i, k := range r.Key {
+		columns[i] = r.schema.Field(k).Name
+	}
+	return r.tx.Watch(columns, int64(len(keys))*watchedKeyBytes, func(rows arrow.RecordBatch) (bool, error) {
+		texts, err := keyTexts(len(columns), func(i int) arrow.Array { return rows.Column(i) })
+		if err != nil {
+			return false, err
+		}
+		for i := range int(rows.NumRows()) {
+			if key, ok := texts(i); ok {
+				if _, clashes := keys[maphash.String(seed, key)]; clashes {
+					return true, nil
+				}
+			}
+		}
+		return false, nil
 	})
 }
 
