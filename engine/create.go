@@ -67,10 +67,16 @@ func spelled(ctx context.Context, cat *lance.Catalog, name string) (string, erro
 	}
 	found := ""
 	for _, n := range names {
-		if n == name {
-			return n, nil
+		if !strings.EqualFold(n, name) {
+			continue
 		}
-		if strings.EqualFold(n, name) {
+		is, err := cat.IsTable(ctx, n)
+		switch {
+		case err != nil:
+			return "", err
+		case is && n == name:
+			return n, nil
+		case is:
 			found = n
 		}
 	}

@@ -44,6 +44,21 @@ type Catalog interface {
 	Close() error
 }
 
+// Lister is a Catalog in which something may have the name of a table and be none: what is left of one that was never finished. TableNames, which is asked
+// wherever a name is looked up, may list it.
+type Lister interface {
+	// Tables lists the tables alone, ascending.
+	Tables(ctx context.Context) ([]string, error)
+}
+
+// Tables lists the tables of a catalog, ascending, for people.
+func Tables(ctx context.Context, c Catalog) ([]string, error) {
+	if l, ok := c.(Lister); ok {
+		return l.Tables(ctx)
+	}
+	return c.TableNames(ctx)
+}
+
 // Knower is a Catalog that remembers names, so that a table which was used before is found without listing all of them.
 type Knower interface {
 	// Knows says, without I/O, that there was a table of exactly this name. Table still tells whether there is one.

@@ -11,6 +11,7 @@ import (
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/storage/file"
 	"github.com/lakesql/lakesql/storage/manifest"
+	"github.com/lakesql/lakesql/storage/object"
 	"github.com/lakesql/lakesql/storage/pb/filepb"
 	"github.com/lakesql/lakesql/storage/pb/tablepb"
 	"github.com/lakesql/lakesql/storage/schema"
@@ -144,12 +145,8 @@ func CreateTable(ctx context.Context, t Target, columns *arrow.Schema, opts Crea
 	if err := file.CheckWritable(s, opts.Version); err != nil {
 		return Committed{}, err
 	}
-	all, _, err := t.versions(ctx)
-	if err != nil {
+	if err := t.clear(ctx); err != nil {
 		return Committed{}, err
-	}
-	if len(all) > 0 {
-		return Committed{}, errs.New(errs.ErrExists, "table %q already exists", t.Dir)
 	}
 	set := &fileSet{store: t.Store, dir: t.Dir, schema: s, version: opts.Version, opts: opts.Rows.withDefaults()}
 	fragments, err := set.writeParts(ctx, opts.Parts)
@@ -165,6 +162,38 @@ func CreateTable(ctx context.Context, t Target, columns *arrow.Schema, opts Crea
 		return Committed{}, set.takeBack(ctx, fragments, err)
 	}
 	return done, nil
+}
+
+// clear refuses where there is a table and removes tags and branches of one that is gone, so that they do not name versions of the new one: where the store has no
+// folders, a process that drops a table may die before it has removed them. They are listed before the versions: what was there when there was no version is nobody's.
+func (t Target) clear(ctx context.Context) error {
+	var left []string
+	for _, dir := range []string{manifest.TagsDir, manifest.BranchesDir, manifest.BranchTreeDir} {
+		entries, err := t.Store.List(ctx, object.Join(t.Dir, dir))
+		if err != nil {
+			return err
+		}
+		if len(entries) > 0 {
+			left = append(left, object.Join(t.Dir, dir))
+		}
+	}
+	files, err := filesBelow(ctx, t.Store, left)
+	if err != nil {
+		return err
+	}
+	all, _, err := t.versions(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all) > 0 {
+		return errs.New(errs.ErrExists, "table %q already exists", t.Dir)
+	}
+	for _, f := range files {
+		if err := t.Store.Delete(ctx, f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type createOp struct {

@@ -166,62 +166,117 @@ func (t Target) at(ctx context.Context, naming manifest.Naming, v uint64) (*vers
 // commit publishes op on top of base and rebases it while others win the race (I1, I4). Errors: ErrConflict, ErrUnsupported, and those of the store.
 func (t Target) commit(ctx context.Context, base *version, op operation, opts CommitOptions) (Committed, error) {
 	opts = opts.withDefaults()
+	a := &attempts{mine: make(map[string]*next)}
 	for attempt := 0; ; attempt++ {
 		// Rows take time to write: what came meanwhile is looked at before the attempt, not only when it fails.
-		base, err := t.rebase(ctx, base, op)
+		base, ours, err := t.rebase(ctx, base, op, a)
 		if err != nil {
-			return Committed{}, err
+			return Committed{}, a.failed(err)
+		}
+		if ours != nil {
+			return Committed{Version: ours.manifest.GetVersion(), FragmentIDs: ours.fragments}, nil
 		}
 		if p, ok := op.(preparer); ok {
 			if err := p.prepare(ctx, base); err != nil {
-				return Committed{}, err
+				return Committed{}, a.failed(err)
 			}
 		}
 		n, content, err := t.encode(base, op, opts.Now())
 		if err != nil {
-			return Committed{}, err
+			return Committed{}, a.failed(err)
 		}
 		v := n.manifest.GetVersion()
+		a.mine[n.transaction] = n
 		err = t.Store.Put(ctx, t.manifestPath(base.naming, v), content, true)
 		if err != nil {
-			err = t.outcome(ctx, base.naming, n, err)
+			err = t.outcome(ctx, base.naming, n, err, opts)
 		}
 		if err == nil {
 			t.hint(ctx, v)
 			return Committed{Version: v, FragmentIDs: n.fragments}, nil
 		}
 		if !errors.Is(err, errs.ErrExists) {
-			return Committed{}, fmt.Errorf("commit version %d: %w", v, err)
+			return Committed{}, a.failed(fmt.Errorf("commit version %d: %w", v, err))
 		}
-		if attempt >= opts.Retries {
-			return Committed{}, errs.New(errs.ErrConflict, "version %d was committed by another writer first, after %d attempts", v, attempt+1)
+		wasOpen := a.open
+		a.open = errors.Is(err, errOutcome)
+		if attempt >= opts.Retries && (wasOpen || !a.open) { // one more look tells what became of an attempt
+			return Committed{}, a.failed(errs.New(errs.ErrConflict, "version %d was committed by another writer first, after %d attempts", v, attempt+1))
 		}
 		if err := opts.Wait(ctx, backOff(attempt)); err != nil {
-			return Committed{}, err
+			return Committed{}, a.failed(err)
 		}
 	}
+}
+
+// attempts is what one commit has tried.
+type attempts struct {
+	mine map[string]*next // by the uuids of their transactions
+	open bool             // the last one was refused and may take effect all the same
+}
+
+// failed marks an error that leaves an attempt open.
+func (a *attempts) failed(err error) error {
+	if a.open && !errors.Is(err, errOutcome) {
+		return fmt.Errorf("%w: %w", errOutcome, err)
+	}
+	return err
 }
 
 // errOutcome marks a commit that failed without saying whether the version was published: its files must stay.
 var errOutcome = errors.New("it is not known whether the commit took effect")
 
-// outcome looks whether a failed Put published the version all the same: an answer may get lost, and a store may retry on its own.
-func (t Target) outcome(ctx context.Context, naming manifest.Naming, n *next, putErr error) error {
+// outcomeLooks is how often outcome looks, should looking fail as well.
+const outcomeLooks = 3
+
+// outcome looks whether a failed Put published the version all the same: an answer may get lost, and a store may retry on its own and be refused by what it has written
+// itself. The error is of kind ErrExists where the attempt may be run again, and errOutcome where it may take effect all the same.
+func (t Target) outcome(ctx context.Context, naming manifest.Naming, n *next, putErr error, opts CommitOptions) error {
 	ctx = context.WithoutCancel(ctx)
-	there, err := t.at(ctx, naming, n.manifest.GetVersion())
-	if err == nil {
-		var tx *tablepb.Transaction
-		if tx, err = manifest.ReadTransaction(ctx, t.Store, t.Dir, there.Manifest); err == nil && tx.GetUuid() == n.transaction {
+	for look := 1; ; look++ {
+		ours, err := t.isOurs(ctx, naming, n)
+		switch {
+		case ours:
 			return nil
+		case err == nil && errors.Is(putErr, errs.ErrExists):
+			return putErr
+		case err == nil:
+			return errors.Join(errs.New(errs.ErrExists, "the version exists"), putErr)
+		case errors.Is(err, errs.ErrNotFound) && isRefusal(putErr):
+			return putErr
+		case errors.Is(err, errs.ErrNotFound) || look == outcomeLooks:
+			return fmt.Errorf("%w: %w", errOutcome, putErr)
+		}
+		if err := opts.Wait(ctx, backOff(look)); err != nil {
+			return fmt.Errorf("%w: %w", errOutcome, putErr)
 		}
 	}
-	switch {
-	case errors.Is(putErr, errs.ErrExists):
-		return putErr
-	case err == nil: // another writer's version
-		return errors.Join(errs.New(errs.ErrExists, "the version exists"), putErr)
+}
+
+// isRefusal says that a Put that failed so has done nothing and will not. ErrExists without a version is none: two writes were under way, perhaps both of them ours.
+func isRefusal(err error) bool {
+	for _, kind := range []error{errs.ErrDiskFull, errs.ErrPermission, errs.ErrUnsupported, errs.ErrInvalid} {
+		if errors.Is(err, kind) {
+			return true
+		}
 	}
-	return fmt.Errorf("%w: %w", errOutcome, putErr)
+	return false
+}
+
+// isOurs says whether the version that stands where n was to be is n. A version whose transaction cannot be made out is another's: ours is part of the manifest.
+func (t Target) isOurs(ctx context.Context, naming manifest.Naming, n *next) (bool, error) {
+	there, err := t.at(ctx, naming, n.manifest.GetVersion())
+	if errors.Is(err, errs.ErrCorrupt) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	tx, err := manifest.ReadTransaction(ctx, t.Store, t.Dir, there.Manifest)
+	if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && tx.GetUuid() == n.transaction, err
 }
 
 // encode builds the file of the version after base.
@@ -302,33 +357,37 @@ func (n *next) setFlags() {
 	has(manifest.FlagTableConfig, len(n.manifest.GetConfig()) > 0, writer)
 }
 
-// rebase returns the newest version after checking that op may follow everything that came since base (I4).
-func (t Target) rebase(ctx context.Context, base *version, op operation) (*version, error) {
+// rebase returns the newest version after checking that op may follow everything that came since base (I4), or the attempt of ours that came.
+func (t Target) rebase(ctx context.Context, base *version, op operation, a *attempts) (at *version, ours *next, err error) {
 	all, naming, err := t.versions(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	at := base
+	at = base
 	for _, v := range all {
 		if v <= base.Version() {
 			continue
 		}
 		if v != at.Version()+1 { // cleaned up: what it changed cannot be known
-			return nil, errs.New(errs.ErrConflict, "version %d came first and is gone; run the statement again", at.Version()+1)
+			return nil, nil, errs.New(errs.ErrConflict, "version %d came first and is gone; run the statement again", at.Version()+1)
 		}
 		if at, err = t.at(ctx, naming, v); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		came, err := manifest.ReadTransaction(ctx, t.Store, t.Dir, at.Manifest)
 		if err != nil {
-			return nil, errs.New(errs.ErrConflict, "version %d came first and does not say what it changed: %w", v, err)
+			return nil, nil, errs.New(errs.ErrConflict, "version %d came first and does not say what it changed: %w", v, err)
 		}
+		if n, ok := a.mine[came.GetUuid()]; ok {
+			return at, n, nil
+		}
+		a.open = false // another's version stands where ours was to be
 		if !op.allows(came) {
-			return nil, errs.New(errs.ErrConflict, "version %d came first with a %s that cannot be combined with this change; run the statement again",
+			return nil, nil, errs.New(errs.ErrConflict, "version %d came first with a %s that cannot be combined with this change; run the statement again",
 				v, manifest.OperationName(came))
 		}
 	}
-	return at, nil
+	return at, nil, nil
 }
 
 // hint tells other writers where the versions end. They must do without, so a failure after the commit is no failure of the commit.

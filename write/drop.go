@@ -9,8 +9,8 @@ import (
 	"github.com/lakesql/lakesql/storage/object"
 )
 
-// DropTable removes a table with all versions. Where the store has folders it is gone at once; elsewhere its manifests go first, the newest last, so that a
-// failure leaves the table as it was, with fewer old versions, or garbage that no version names. Errors: ErrNotFound without a table, ErrIO.
+// DropTable removes a table with all versions. Where the store has folders it is gone at once; elsewhere its tags and branches go first, then its manifests, the newest last, so
+// that a failure leaves the rows as they were, with fewer names and old versions, or garbage that no version names. Errors: ErrNotFound without a table, ErrIO.
 func DropTable(ctx context.Context, t Target) error {
 	all, naming, err := t.versions(ctx)
 	if err != nil {
@@ -22,6 +22,11 @@ func DropTable(ctx context.Context, t Target) error {
 	if f, ok := t.Store.(object.Folders); ok {
 		return f.RemoveFolder(ctx, t.Dir)
 	}
+	for _, dir := range []string{manifest.TagsDir, manifest.BranchesDir, manifest.BranchTreeDir} {
+		if err := removeBelow(ctx, t.Store, object.Join(t.Dir, dir), 0); err != nil {
+			return err
+		}
+	}
 	for _, v := range all {
 		if err := t.Store.Delete(ctx, t.manifestPath(naming, v)); err != nil {
 			return err
@@ -32,6 +37,32 @@ func DropTable(ctx context.Context, t Target) error {
 
 // foldersDeep bounds how deep a dataset's folders go: a branch below tree/ has its own _indices/UUID/.
 const foldersDeep = 16
+
+// filesBelow lists every file below folders.
+func filesBelow(ctx context.Context, store object.Store, dirs []string) ([]string, error) {
+	var out []string
+	for depth := 0; len(dirs) > 0; depth++ {
+		if depth > foldersDeep {
+			return nil, errs.New(errs.ErrInvalid, "folder %q nests too deeply", dirs[0])
+		}
+		var deeper []string
+		for _, dir := range dirs {
+			entries, err := store.List(ctx, dir)
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range entries {
+				if p := object.Join(dir, e.Name); e.IsDir {
+					deeper = append(deeper, p)
+				} else {
+					out = append(out, p)
+				}
+			}
+		}
+		dirs = deeper
+	}
+	return out, nil
+}
 
 // removeBelow deletes every file below a folder. It goes on after an error.
 func removeBelow(ctx context.Context, store object.Store, dir string, depth int) error {

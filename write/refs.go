@@ -1,6 +1,7 @@
 package write
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -77,9 +78,21 @@ func putTag(ctx context.Context, table *storage.Table, name string, ref storage.
 	if err != nil {
 		return err
 	}
-	err = table.Store().Put(ctx, path, b, isNew)
+	err = putRef(ctx, table.Store(), path, b, isNew)
 	if isNew && errors.Is(err, errs.ErrExists) {
 		return errs.New(errs.ErrExists, "%s has a tag %q already", table.Path(), name)
+	}
+	return err
+}
+
+// putRef writes a file of which nobody else would write the same bytes. Where the answer got lost, the file tells.
+func putRef(ctx context.Context, store object.Store, path string, content []byte, isNew bool) error {
+	err := store.Put(ctx, path, content, isNew)
+	if err == nil {
+		return nil
+	}
+	if there, readErr := readRef(context.WithoutCancel(ctx), store, path); readErr == nil && bytes.Equal(there, content) {
+		return nil
 	}
 	return err
 }
@@ -161,11 +174,11 @@ func CreateBranch(ctx context.Context, table *storage.Table, name string, ref st
 	if err != nil {
 		return err
 	}
-	if err := store.Put(ctx, target.manifestPath(s.ManifestFile().Naming, s.Version()), content, true); err != nil {
+	if err := putRef(ctx, store, target.manifestPath(s.ManifestFile().Naming, s.Version()), content, true); err != nil {
 		return err
 	}
 	target.hint(ctx, s.Version())
-	if err := store.Put(ctx, file, b, true); err != nil {
+	if err := putRef(ctx, store, file, b, true); err != nil {
 		return errors.Join(err, removeTree(context.WithoutCancel(ctx), store, target.Dir))
 	}
 	return nil

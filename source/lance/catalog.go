@@ -13,8 +13,10 @@ import (
 	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/mem"
+	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/source"
 	"github.com/lakesql/lakesql/storage"
+	"github.com/lakesql/lakesql/storage/manifest"
 	"github.com/lakesql/lakesql/storage/object"
 )
 
@@ -54,16 +56,18 @@ type Catalog struct {
 
 	mu     sync.Mutex
 	tables map[string]*openTable // by table name
+	listed map[string]bool       // names that are known to be tables' and not opened yet
 }
 
 var (
 	_ source.Catalog = (*Catalog)(nil)
+	_ source.Lister  = (*Catalog)(nil)
 	_ source.Knower  = (*Catalog)(nil)
 )
 
 // Open makes the folder at the store's root the catalog called name. The catalog owns the store.
 func Open(name string, store object.Store, opts Options) *Catalog {
-	return &Catalog{name: name, store: store, opts: opts.withDefaults(), tables: make(map[string]*openTable)}
+	return &Catalog{name: name, store: store, opts: opts.withDefaults(), tables: make(map[string]*openTable), listed: make(map[string]bool)}
 }
 
 // Name implements source.Catalog.
@@ -89,6 +93,52 @@ func (c *Catalog) TableNames(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(out)
 	return out, nil
+}
+
+// probesMax bounds how many folders are looked into at a time.
+const probesMax = 16
+
+// Tables implements source.Lister: folders with a version. What was a table once is not looked at again.
+func (c *Catalog) Tables(ctx context.Context) ([]string, error) {
+	names, err := c.TableNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	isTable := make([]bool, len(names))
+	g, gctx := spawn.WithContext(ctx, probesMax)
+	for i, name := range names {
+		c.mu.Lock()
+		isTable[i] = c.tables[name] != nil || c.listed[name]
+		c.mu.Unlock()
+		if !isTable[i] {
+			g.Go("look for versions", func() (err error) { isTable[i], err = c.IsTable(gctx, name); return err })
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("lake %s: %w", c.name, err)
+	}
+	out := names[:0]
+	for i, name := range names {
+		if isTable[i] {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
+// IsTable says whether the folder of exactly this name has a version. A folder that cannot be read may have.
+func (c *Catalog) IsTable(ctx context.Context, name string) (bool, error) {
+	ok, err := manifest.HasVersion(ctx, c.store, name+suffix)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if err == nil && !ok {
+		return false, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listed[name] = err == nil
+	return true, nil
 }
 
 // Knows implements source.Knower.

@@ -51,4 +51,5 @@ func (c *Catalog) Forget(name string) {
 			delete(c.tables, known)
 		}
 	}
+	delete(c.listed, name)
 }

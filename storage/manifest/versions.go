@@ -18,6 +18,27 @@ type File struct {
 	Entry   object.Entry
 }
 
+// HasVersion says whether a folder is a dataset: it has a manifest.
+func HasVersion(ctx context.Context, store object.Store, dir string) (bool, error) {
+	folder := object.Join(dir, VersionsDir)
+	var entries []object.Entry
+	var err error
+	isAll := true
+	if p, ok := store.(object.Pager); ok {
+		entries, isAll, err = p.ListPage(ctx, folder, firstNames)
+	} else {
+		entries, err = store.List(ctx, folder)
+	}
+	if err != nil {
+		return false, err
+	}
+	isManifest := func(e object.Entry) bool { _, _, ok := ParseName(e.Name); return ok && !e.IsDir }
+	return slices.ContainsFunc(entries, isManifest) || !isAll, nil
+}
+
+// firstNames is how many names are enough to meet a manifest: beside manifests there are few.
+const firstNames = 16
+
 // Versions lists the manifests of a dataset, oldest first. A dataset in the middle of a change of naming may have a
 // version twice; it is listed once.
 func Versions(ctx context.Context, store object.Store, dir string) ([]File, error) {

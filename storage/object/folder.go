@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
+	"strings"
 
 	"github.com/lakesql/lakesql/internal/errs"
 )
@@ -31,10 +33,11 @@ func (l *Local) RemoveFolder(ctx context.Context, dir string) error {
 	if _, err := rand.Read(b[:]); err != nil {
 		return errs.New(errs.ErrIO, "random bytes: %w", err)
 	}
-	hidden := Join(path.Dir(dir), fmt.Sprintf(".removed-%x", b))
+	hidden := Join(path.Dir(dir), fmt.Sprintf("%s%x", hiddenPrefix, b))
 	if path.Dir(dir) == "." {
 		hidden = path.Base(hidden)
 	}
+	l.removeHidden(path.Dir(hidden))
 	err := kindOf(os.Rename(l.abs(dir), l.abs(hidden)), "remove", dir)
 	if errors.Is(err, errs.ErrNotFound) {
 		return nil
@@ -43,6 +46,22 @@ func (l *Local) RemoveFolder(ctx context.Context, dir string) error {
 		return err
 	}
 	return kindOf(os.RemoveAll(l.abs(hidden)), "remove", dir)
+}
+
+// hiddenPrefix begins the names of folders that are being removed.
+const hiddenPrefix = ".removed-"
+
+// removeHidden goes on where a process died that removed a folder beside this one. What fails is left for the next time.
+func (l *Local) removeHidden(parent string) {
+	entries, err := os.ReadDir(l.abs(parent))
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), hiddenPrefix) {
+			_ = os.RemoveAll(filepath.Join(l.abs(parent), e.Name()))
+		}
+	}
 }
 
 // RenameFolder implements Folders.

@@ -61,10 +61,17 @@ func (d *Database) GetTableInsensitiveAsOf(ctx *sql.Context, name string, asOf a
 }
 
 // GetTableNames implements sql.Database.
-func (d *Database) GetTableNames(ctx *sql.Context) ([]string, error) { return d.names(ctx) }
+func (d *Database) GetTableNames(ctx *sql.Context) ([]string, error) { return d.tables(ctx) }
 
 // GetTableNamesAsOf implements sql.VersionedDatabase: tables are versioned one by one, so the names are those of now.
-func (d *Database) GetTableNamesAsOf(ctx *sql.Context, _ any) ([]string, error) { return d.names(ctx) }
+func (d *Database) GetTableNamesAsOf(ctx *sql.Context, _ any) ([]string, error) { return d.tables(ctx) }
+
+func (d *Database) tables(ctx context.Context) ([]string, error) {
+	if d.catalog == nil {
+		return nil, nil
+	}
+	return source.Tables(ctx, d.catalog)
+}
 
 func (d *Database) names(ctx context.Context) ([]string, error) {
 	if d.catalog == nil {

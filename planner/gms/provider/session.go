@@ -89,10 +89,14 @@ func (s *Session) CommitTransaction(ctx *sql.Context, tx sql.Transaction) error 
 	return err
 }
 
-// Rollback implements sql.TransactionSession.
+// Rollback implements sql.TransactionSession. What was changed is gone in any case; files of it that cannot be removed are a warning.
 func (s *Session) Rollback(ctx *sql.Context, tx sql.Transaction) error {
 	s.ended(tx)
-	return endStaged(ctx, tx, false)
+	if err := endStaged(ctx, tx, false); err != nil { // files stay that no version names: nothing that a client could mend
+		e := mysqlerr.Convert(err)
+		s.Warn(&sql.Warning{Level: "Warning", Code: e.Num, Message: e.Message})
+	}
+	return nil
 }
 
 // ended forgets what SET TRANSACTION asked for once a transaction with reads, or one of BEGIN, is over.

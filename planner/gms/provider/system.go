@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -82,12 +83,15 @@ func (c *systemCatalog) indices(ctx context.Context) (arrow.RecordBatch, error) 
 	b := array.NewRecordBuilder(memory.DefaultAllocator, indicesSchema())
 	defer b.Release()
 	for _, cat := range c.provider.Catalogs() {
-		names, err := cat.TableNames(ctx)
+		names, err := source.Tables(ctx, cat)
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
 			t, err := StatementOf(ctx).Table(ctx, cat, name, source.AsOf{})
+			if errors.Is(err, errs.ErrNotFound) {
+				continue // dropped since
+			}
 			if err != nil {
 				return nil, err
 			}

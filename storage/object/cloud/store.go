@@ -311,7 +311,7 @@ func (b *Blob) tryConditions(ctx context.Context) error {
 		switch {
 		case errors.Is(first, errs.ErrUnsupported), errors.Is(second, errs.ErrUnsupported), first == nil && second == nil:
 			b.conditional = ignored
-		case errors.Is(second, errs.ErrExists):
+		case errors.Is(first, errs.ErrExists), errors.Is(second, errs.ErrExists): // the first by what it wrote itself, after an answer that got lost
 			b.conditional = kept
 		default:
 			return errors.Join(first, second, removed)

@@ -1,0 +1,7 @@
+//go:build soak
+
+package crash
+
+const everyOperation = true
+
+const kills = 60
