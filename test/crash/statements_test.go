@@ -60,6 +60,8 @@ var statements = []statement{
 	{name: "ADD COLUMN", texts: []string{"ALTER TABLE t ADD COLUMN extra BIGINT"}},
 	{name: "ADD COLUMN with values", texts: []string{"ALTER TABLE t ADD COLUMN twice BIGINT DEFAULT (n * 2), ADD COLUMN word VARCHAR(5) NOT NULL DEFAULT 'w'"}},
 	{name: "DROP COLUMN", texts: []string{"ALTER TABLE t DROP COLUMN name"}},
+	{name: "ALTER TABLE of several kinds", texts: []string{"ALTER TABLE t DROP INDEX by_label, DROP COLUMN name, ADD COLUMN extra BIGINT DEFAULT 3, MODIFY COLUMN n VARCHAR(30), RENAME COLUMN v TO w, ADD INDEX again (labels)"}},
+	{name: "INSERT into a branch", texts: []string{"INSERT INTO `t@side` (id, n) VALUES (50, 5)"}},
 	{name: "RENAME COLUMN", texts: []string{"ALTER TABLE t RENAME COLUMN name TO title"}},
 	{name: "MODIFY COLUMN", texts: []string{"ALTER TABLE t MODIFY COLUMN n VARCHAR(30)"}},
 	{name: "CHANGE COLUMN", texts: []string{"ALTER TABLE t CHANGE COLUMN n m BIGINT DEFAULT 5"}},
@@ -67,8 +69,8 @@ var statements = []statement{
 	{name: "DROP DEFAULT", texts: []string{"ALTER TABLE t ALTER COLUMN name DROP DEFAULT"}},
 	{name: "DROP PRIMARY KEY", texts: []string{"ALTER TABLE t DROP PRIMARY KEY"}},
 	{name: "ADD PRIMARY KEY", setup: []string{"ALTER TABLE t DROP PRIMARY KEY"}, texts: []string{"ALTER TABLE t ADD PRIMARY KEY (id, n)"}, next: "INSERT INTO t (id, n) VALUES (77, 7)"},
-	{name: "RENAME TABLE", disk: true, texts: []string{"RENAME TABLE t TO w"}, next: "INSERT INTO u (id) VALUES (77)"},
-	{name: "ALTER TABLE RENAME", disk: true, texts: []string{"ALTER TABLE t RENAME TO w"}, next: "INSERT INTO u (id) VALUES (77)"},
+	{name: "RENAME TABLE", disk: true, setup: []string{"CALL lakesql.delete_branch('t', 'side')"}, texts: []string{"RENAME TABLE t TO w"}, next: "INSERT INTO u (id) VALUES (77)"},
+	{name: "ALTER TABLE RENAME", disk: true, setup: []string{"CALL lakesql.delete_branch('t', 'side')"}, texts: []string{"ALTER TABLE t RENAME TO w"}, next: "INSERT INTO u (id) VALUES (77)"},
 	{name: "DROP TABLE", disk: true, texts: []string{"DROP TABLE t"}, next: "INSERT INTO u (id) VALUES (77)"},
 	{name: "DROP TABLE without folders", texts: []string{"DROP TABLE t"}, next: "INSERT INTO u (id) VALUES (77)", steps: true},
 	{name: "CREATE INDEX LABEL_LIST", setup: []string{"DROP INDEX by_label ON t"}, texts: []string{"CREATE INDEX again ON t (labels) USING LABEL_LIST"}},
@@ -121,11 +123,14 @@ func prepared(t *testing.T, from medium, setup []string) medium {
 	}
 	store := from.clone(t)
 	inSession(t, store, func(s *engine.Session) { must(t, run(s, setup...)) })
-	memory, ok := store.(*object.Memory)
-	if !ok {
-		t.Fatal("a setup on disk")
+	switch s := store.(type) {
+	case *object.Memory:
+		return inMemory{s}
+	case *object.Local:
+		return onDisk{s.Root()}
 	}
-	return inMemory{memory}
+	t.Fatalf("a store of type %T", store)
+	return nil
 }
 
 // trial is one statement under all faults.
