@@ -71,6 +71,9 @@ func (e *Engine) Run(ctx *sql.Context, call Call) (*Result, error) {
 		if cause := inner.Err(); cause != nil && ctx.Context.Err() != nil {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
+		if res.iter != nil {
+			_ = res.iter.Close(ctx) // it ends the statement's context: only now
+		}
 		cancel()
 		req.Env.Budget.Close()
 		if end := provider.EndStatement(ctx); end != nil {
@@ -155,11 +158,7 @@ func (e *Engine) start(ctx *sql.Context, text string, call Call, res *Result) er
 		return err
 	}
 	res.schema, res.iter, res.Flags = schema, iter, flags
-	if err := res.open(); err != nil {
-		_ = iter.Close(ctx)
-		return err
-	}
-	return nil
+	return res.open()
 }
 
 // refined puts the error that MySQL gives in the place of what go-mysql-server makes of it: of a statement that is not valid, and of SET for a variable
