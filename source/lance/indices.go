@@ -359,11 +359,7 @@ func (t *Table) resolve(ctx context.Context, meta index.Meta, keys *rowset.Set) 
 	if !meta.PhysicalKeys || !t.snap.HasStableRowIDs() {
 		return t.snap.Resolve(ctx, keys)
 	}
-	live, err := t.snap.LiveRows(ctx, keys.Uppers())
-	if err != nil {
-		return nil, err
-	}
-	return rowset.And(keys, live), nil
+	return t.snap.LiveOf(ctx, keys) // a segment that was opened for another version may name fragments that this one does not have
 }
 
 // fragmentRows bounds whole-fragment entries of bitmaps. Uppers of row ids are no fragments, so tables with stable row ids have no answer.
