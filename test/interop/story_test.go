@@ -3,7 +3,7 @@
 package interop
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -17,6 +17,7 @@ import (
 	"github.com/lakesql/lakesql/engine"
 	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/server"
+	"github.com/lakesql/lakesql/test/churn"
 	"github.com/lakesql/lakesql/test/lakes"
 )
 
@@ -31,98 +32,107 @@ func storyRows(t *testing.T, rows string) arrow.RecordBatch {
 	return b
 }
 
-// chapter is a step of the engine and what holds afterwards.
-type chapter struct {
-	name         string
-	do           func(eng *Engine, path string)
-	a, notA, all string // array_has(l,'a'), its negation, array_has_all(l,['a','b'])
-	nearest      string // all ids by distance from [0,0]
-}
-
-// TestTheLongStory deletes, updates, compacts, optimizes and appends with the engine on a table whose indices lakesql built. After every step the predicates are
-// asked as filters, by index and by scan, and as values, and searches exactly and by index, in a session that stays open and over the wire.
+// TestTheLongStory tells a table's story by lakesql's statements, and again by the engine's own changes of a table whose indices lakesql built. After every
+// chapter lakesql is asked at all doors by index, by scan and as a value, and the engine by our indices, which its plans have to name, and by its scan.
 func TestTheLongStory(t *testing.T) {
-	eng := StartPython(t)
-	chapters := []chapter{
-		{"rows appended after the indices", func(*Engine, string) {}, "1 2 5", "3 6", "2", "1 2 3 4 5 6 7"},
-		{"a row deleted", func(eng *Engine, path string) { eng.Do("delete", Request{"path": path, "filter": "id = 1"}, nil) }, "2 5", "3 6", "2", "2 3 4 5 6 7"},
-		{"an id updated", func(eng *Engine, path string) {
-			eng.Do("update", Request{"path": path, "values": map[string]string{"id": "30"}, "filter": "id = 3"}, nil)
-		}, "2 5", "6 30", "2", "2 30 4 5 6 7"},
-		{"labels and a vector updated", func(eng *Engine, path string) {
-			eng.Do("update", Request{"path": path, "values": map[string]string{"l": "make_array('z')", "v": "[9.5, 0.0]"}, "filter": "id = 2"}, nil)
-		}, "5", "2 6 30", "", "30 4 5 6 7 2"},
-		{"compacted and optimized", func(eng *Engine, path string) {
-			eng.Do("compact", Request{"path": path}, nil)
-			eng.Do("optimize_indices", Request{"path": path}, nil)
-		}, "5", "2 6 30", "", "30 4 5 6 7 2"},
-		{"appended, deleted by label and compacted", func(eng *Engine, path string) {
-			eng.Do("append", Request{"path": path, "in": eng.Send(storyRows(t, `[{"id":8,"l":["a"],"v":[8,0]}]`))}, nil)
-			eng.Do("delete", Request{"path": path, "filter": "array_has(l, 'new')"}, nil)
-			eng.Do("compact", Request{"path": path}, nil)
-		}, "8", "2 30", "", "30 4 7 8 2"},
-	}
-	for _, kind := range []lakes.Path{lakes.Half, lakes.Extended, lakes.Stable} {
-		t.Run(string(kind), func(t *testing.T) {
-			dir := t.TempDir()
-			lakes.Build(t, dir, kind, lakes.Table{
-				Name: "t", Fields: storyColumns,
-				Rows: `[{"id":1,"l":["a"],"v":[1,0]},{"id":2,"l":["a","b"],"v":[2,0]},{"id":3,"l":["b"],"v":[3,0]},{"id":4,"l":null,"v":[4,0]},
-					{"id":5,"l":["a","new"],"v":[5,0]},{"id":6,"l":["new"],"v":[6,0]},{"id":7,"l":null,"v":[7,0]}]`,
-				Indices: []lakes.Index{{Column: "l", Kind: index.KindLabelList}, {Column: "id", Kind: index.KindBTree}, {Column: "v", Metric: index.MetricL2, Lists: 2}},
-			})
-			lake := lakes.Open(t, dir, engine.Config{}).Serve(t, server.Options{})
-			for _, c := range chapters {
-				c.do(eng, filepath.Join(dir, "t.lance"))
-				c.check(t, lake)
-			}
-		})
-	}
-}
-
-func (c chapter) check(t *testing.T, lake *lakes.Lake) {
-	t.Helper()
-	for _, d := range lake.Doors() {
-		ask := func(text string) []string {
-			got, err := d.Ask(context.Background(), text)
-			if err != nil {
-				t.Errorf("%s (%s): %s: %v", c.name, d.Name, text, err)
-			}
-			return got
-		}
-		same := func(what string, got []string, want string) {
-			if strings.Join(got, " ") != want {
-				t.Errorf("%s (%s): %s: got %v, want %s", c.name, d.Name, what, got, want)
-			}
-		}
-		for _, prefilter := range []string{"auto", "index", "scan"} {
-			ask("SET prefilter = '" + prefilter + "'")
-			for p, want := range map[string]string{"array_has(l, 'a')": c.a, "NOT array_has(l, 'a')": c.notA, "array_has_all(l, make_array('a', 'b'))": c.all} {
-				same(p+", prefilter "+prefilter, ask("SELECT id FROM t WHERE "+p+" ORDER BY id"), want)
-				var byValue []string
-				for _, line := range ask("SELECT id, " + p + " FROM t ORDER BY id") {
-					if id, ok := strings.CutSuffix(line, "\t1"); ok {
-						byValue = append(byValue, id)
+	t.Run("engines", func(t *testing.T) {
+		for name, eng := range StartPythons(t) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				for _, stable := range []bool{false, true} {
+					t.Run(fmt.Sprintf("our statements, stable ids %t", stable), func(t *testing.T) {
+						ourStory(t, eng.On(t), map[string]string{"pylance": "2.2", "newer pylance": "2.1"}[name], stable)
+					})
+				}
+				for _, kind := range []lakes.Path{lakes.Half, lakes.Extended, lakes.Stable} {
+					if name == "pylance" {
+						t.Run("the engine's changes, "+string(kind), func(t *testing.T) { theirStory(t, eng.On(t), kind) })
 					}
 				}
-				same(p+" as a value", byValue, want)
-			}
-			rows := strings.Fields(c.nearest)
-			for id := range 31 {
-				want := ""
-				if slices.Contains(rows, fmt.Sprint(id)) {
-					want = "1"
-				}
-				if got := ask(fmt.Sprintf("SELECT 1 FROM t WHERE id = %d", id)); strings.Join(got, " ") != want {
-					t.Errorf("%s (%s): id %d, prefilter %s: %v", c.name, d.Name, id, prefilter, got)
-				}
-			}
+			})
 		}
-		for _, ann := range []string{"off", "force"} {
-			ask("SET ann = '" + ann + "'")
-			same("the nearest, ann "+ann, ask("SELECT id FROM t ORDER BY l2_distance(v, '[0,0]') LIMIT 10"), c.nearest)
-			same("the nearest with a label, ann "+ann, ask("SELECT id FROM t WHERE array_has(l, 'a') ORDER BY l2_distance(v, '[0,0]') LIMIT 10"), c.a)
+	})
+}
+
+func ourStory(t *testing.T, eng *Engine, version string, stable bool) {
+	t.Helper()
+	dir := t.TempDir()
+	lake := lakes.Open(t, dir, engine.Config{}).Serve(t, server.Options{})
+	for i, c := range churn.Story(version, stable) {
+		c.Tell(t, lake, i)
+		c.Check(t, lake)
+		engineAgrees(t, eng, filepath.Join(dir, "t.lance"), c)
+	}
+}
+
+// theirStory has the engine make the changes; ids, labels and vectors are those of the story.
+func theirStory(t *testing.T, eng *Engine, kind lakes.Path) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "t.lance")
+	lakes.Build(t, dir, kind, lakes.Table{
+		Name: "t", Fields: storyColumns,
+		Rows: `[{"id":1,"l":["a"],"v":[1,0]},{"id":2,"l":["a","b"],"v":[2,0]},{"id":3,"l":["b"],"v":[3,0]},{"id":4,"l":null,"v":[4,0]},
+			{"id":5,"l":["a","new"],"v":[5,0]},{"id":6,"l":["new"],"v":[6,0]},{"id":7,"l":null,"v":[7,0]}]`,
+		Indices: []lakes.Index{{Column: "l", Kind: index.KindLabelList}, {Column: "id", Kind: index.KindBTree}, {Column: "v", Metric: index.MetricL2, Lists: 2}},
+	})
+	changes := [][]func(){
+		nil,
+		{func() { eng.Do("delete", Request{"path": path, "filter": "id = 1"}, nil) }},
+		{func() {
+			eng.Do("update", Request{"path": path, "values": map[string]string{"id": "30"}, "filter": "id = 3"}, nil)
+		}},
+		{func() {
+			eng.Do("update", Request{"path": path, "values": map[string]string{"l": "make_array('z')", "v": "[9.5, 0.0]"}, "filter": "id = 2"}, nil)
+		}},
+		{func() { eng.Do("compact", Request{"path": path}, nil) }, func() { eng.Do("optimize_indices", Request{"path": path}, nil) }},
+		{func() {
+			eng.Do("append", Request{"path": path, "in": eng.Send(storyRows(t, `[{"id":8,"l":["a"],"v":[8,0]}]`))}, nil)
+		}},
+		{func() { eng.Do("delete", Request{"path": path, "filter": "array_has(l, 'new')"}, nil) }},
+		{func() { eng.Do("compact", Request{"path": path}, nil) }},
+	}
+	lake := lakes.Open(t, dir, engine.Config{}).Serve(t, server.Options{})
+	for i, c := range churn.Story("2.2", kind == lakes.Stable)[1:] {
+		for _, change := range changes[i] {
+			change()
 		}
+		c.Check(t, lake)
+	}
+}
+
+// engineAgrees asks the engine what a chapter asks lakesql.
+func engineAgrees(t *testing.T, eng *Engine, path string, c churn.Chapter) {
+	t.Helper()
+	var got engineCheck
+	filters := slices.Clone(churn.StoryPredicates)
+	for _, id := range []string{"1", "2", "8", "30"} {
+		filters = append(filters, "id = "+id)
+	}
+	nearest := []Request{{"column": "v", "q": []float64{0, 0}, "k": 10, "metric": "l2"}}
+	eng.Do("check", Request{"path": path, "filters": filters, "nearest": nearest, "out": eng.newFile()}, &got)
+	spelled := func(ids []int64) string { return strings.Trim(fmt.Sprint(ids), "[]") }
+	for i, f := range filters {
+		want, name := "", "id_idx"
+		if i < len(churn.StoryPredicates) {
+			want, name = c.Answers()[i], "l_idx"
+		} else if id := strings.TrimPrefix(f, "id = "); slices.Contains(strings.Fields(c.Nearest), id) {
+			want = id
+		}
+		a := got.Answers[i]
+		slices.Sort(a.Index)
+		slices.Sort(a.Scan)
+		byNumber := strings.Fields(want)
+		slices.SortFunc(byNumber, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+		if want = strings.Join(byNumber, " "); spelled(a.Index) != want || spelled(a.Scan) != want {
+			t.Errorf("%s: %s: the engine finds %v by index, %v by scan, want %s", c.Name, f, a.Index, a.Scan, want)
+		}
+		if !strings.Contains(a.Plan, name) {
+			t.Errorf("%s: %s: the engine's plan does not name %s: %s", c.Name, f, name, a.Plan)
+		}
+	}
+	if a := got.Answers[len(filters)]; spelled(a.Index) != c.Nearest || spelled(a.Scan) != c.Nearest || !strings.Contains(a.Plan, "v_idx") {
+		t.Errorf("%s: the engine's nearest are %v by index, %v by scan, want %s: %s", c.Name, a.Index, a.Scan, c.Nearest, a.Plan)
 	}
 }
 
