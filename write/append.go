@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/storage/file"
 	"github.com/lakesql/lakesql/storage/manifest"
 	"github.com/lakesql/lakesql/storage/object"
@@ -121,10 +122,12 @@ func (o *appendOp) allows(came *tablepb.Transaction) bool {
 
 // CreateOptions tunes CreateTable. The zero value is the default.
 type CreateOptions struct {
-	Version      file.Version // of the data files: V21 or V22; zero = V22
-	StableRowIDs bool         // rows keep an id through update and compaction
-	NamesV1      bool         // name manifests as old engines do
-	Parts        []Batches    // first rows; see AppendParts
+	Version      file.Version          // of the data files: V21 or V22; zero = V22
+	StableRowIDs bool                  // rows keep an id through update and compaction
+	NamesV1      bool                  // name manifests as old engines do
+	Parts        []Batches             // first rows; see AppendParts
+	Budget       *mem.Budget           // pays for what file writers keep; nil = nobody
+	ImportedBy   func() []ImportedFile // that the rows come from, asked for when they are written; nil = none
 	Rows         RowOptions
 	Commit       CommitOptions
 }
@@ -148,12 +151,15 @@ func CreateTable(ctx context.Context, t Target, columns *arrow.Schema, opts Crea
 	if err := t.clear(ctx); err != nil {
 		return Committed{}, err
 	}
-	set := &fileSet{store: t.Store, dir: t.Dir, schema: s, version: opts.Version, opts: opts.Rows.withDefaults()}
+	set := &fileSet{store: t.Store, dir: t.Dir, schema: s, version: opts.Version, opts: opts.Rows.withDefaults(), budget: opts.Budget}
 	fragments, err := set.writeParts(ctx, opts.Parts)
 	if err != nil {
 		return Committed{}, err
 	}
 	op := &createOp{fragments: fragments, fields: s.ToProto(), metadata: s.Metadata, stableIDs: opts.StableRowIDs}
+	if opts.ImportedBy != nil {
+		op.imported = opts.ImportedBy()
+	}
 	done, err := t.commit(ctx, op.nothing(opts), op, CommitOptions{Now: opts.Commit.Now, Retries: -1})
 	if errors.Is(err, errs.ErrConflict) {
 		err = errs.New(errs.ErrExists, "table %q was created by another writer meanwhile: %w", t.Dir, err)
@@ -201,6 +207,7 @@ type createOp struct {
 	fields    []*filepb.Field
 	metadata  map[string][]byte
 	stableIDs bool
+	imported  []ImportedFile
 }
 
 // nothing is the version before the first.
@@ -222,12 +229,15 @@ func (o *createOp) apply(_ *version, n *next) error {
 		n.manifest.ReaderFeatureFlags |= manifest.FlagStableRowIDs
 		n.manifest.WriterFeatureFlags |= manifest.FlagStableRowIDs
 	}
+	if err := n.recordImports(o.imported, false); err != nil {
+		return err
+	}
 	return n.addFragments(o.fragments)
 }
 
 func (o *createOp) transaction() *tablepb.Transaction {
 	tx := &tablepb.Transaction_Overwrite{Fragments: o.fragments, Schema: o.fields, SchemaMetadata: o.metadata}
-	return &tablepb.Transaction{Operation: &tablepb.Transaction_Overwrite_{Overwrite: tx}}
+	return &tablepb.Transaction{Operation: &tablepb.Transaction_Overwrite_{Overwrite: tx}, TransactionProperties: importProperties(o.imported)}
 }
 
 func (o *createOp) allows(*tablepb.Transaction) bool { return false }

@@ -45,6 +45,7 @@ type Tx struct {
 	modified fieldIDs                // that updates changed
 	watches  []watch                 // what must not have been added when the transaction commits
 	nextID   uint64                  // of the next staged fragment, in this session's eyes
+	imported []ImportedFile          // that staged rows came from
 
 	view  *storage.Snapshot // what Snapshot returned last; nil = something was staged since
 	ended bool

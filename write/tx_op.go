@@ -250,6 +250,9 @@ func (o *txOp) apply(_ *version, n *next) error {
 		return err
 	}
 	o.given = n.fragments
+	if err := n.recordImports(o.x.imported, o.x.replaced != nil); err != nil {
+		return err
+	}
 	var moved []uint64
 	for i, f := range o.staged {
 		if f.isMoved {
@@ -274,6 +277,12 @@ func (o *txOp) newFragment(i int, f *stagedFragment) *tablepb.DataFragment {
 }
 
 func (o *txOp) transaction() *tablepb.Transaction {
+	tx := o.described()
+	tx.TransactionProperties = importProperties(o.x.imported)
+	return tx
+}
+
+func (o *txOp) described() *tablepb.Transaction {
 	var fresh []*tablepb.DataFragment
 	for i, f := range o.staged {
 		fresh = append(fresh, o.newFragment(i, f))

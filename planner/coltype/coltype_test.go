@@ -56,3 +56,21 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestParseColumns(t *testing.T) {
+	s, err := ParseColumns("id BIGINT NOT NULL PRIMARY KEY, `a b` LIST<VARCHAR>,\n v VECTOR(3) COMMENT 'it''s', d DECIMAL(5,2) NULL,")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.NumFields() != 4 || s.Field(0).Nullable || len(Key(s)) != 1 || s.Field(1).Name != "a b" || Comment(s.Field(2)) != "it's" || !s.Field(3).Nullable {
+		t.Fatal(s)
+	}
+	for text, kind := range map[string]error{
+		"": errs.ErrInvalid, "id": errs.ErrInvalid, "id BIGINT x": errs.ErrInvalid, "id BIGINT, ID INT": errs.ErrColumnExists, "id BIGINT NOT": errs.ErrInvalid,
+		"id BIGINT PRIMARY": errs.ErrInvalid, "id BIGINT COMMENT x": errs.ErrInvalid, "id BIGINT COMMENT 'x": errs.ErrInvalid, "a-b INT": errs.ErrInvalid, "e ENUM": errs.ErrUnsupported,
+	} {
+		if _, err := ParseColumns(text); !errors.Is(err, kind) {
+			t.Errorf("%q: %v, want %v", text, err, kind)
+		}
+	}
+}
