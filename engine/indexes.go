@@ -40,6 +40,10 @@ func (c *change) ownStatement(own dialect.Own) error {
 		return a.run(nil, x.Add, x.Drop)
 	case *dialect.OptimizeTable:
 		return c.optimize(x)
+	case *dialect.EndTransaction:
+		return c.endTransaction(x)
+	case *dialect.ShowDiagnostics:
+		return c.showDiagnostics(x)
 	}
 	return errs.New(errs.ErrInternal, "a statement of type %T", own)
 }

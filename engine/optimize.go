@@ -34,7 +34,7 @@ func (c *change) optimize(x *dialect.OptimizeTable) error {
 		}
 		rows = append(rows, sql.NewRow(cat.Name()+"."+table.Ref().Table, "optimize", "status", "OK"))
 	}
-	c.res.schema = textColumns("Table", "Op", "Msg_type", "Msg_text")
+	c.res.schema = ownColumns(x)
 	c.res.iter = sql.RowsToRowIter(rows...)
 	return c.res.open()
 }

@@ -50,6 +50,7 @@ type Result struct {
 	AffectedRows, InsertID uint64 // statements without rows
 	Info                   string
 	Flags                  *sql.QueryFlags
+	Release                bool // the client asked for its connection to end (COMMIT RELEASE)
 
 	ctx     *sql.Context
 	cancel  context.CancelFunc
@@ -189,10 +190,14 @@ func (g *guarded) Next(ctx context.Context) (batch arrow.RecordBatch, err error)
 		return err
 	})
 	g.result.request.Warnings.Flush(g.result.ctx)
-	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() != nil {
-		return nil, errors.Join(ctx.Err(), err)
+	if err == nil || errors.Is(err, io.EOF) {
+		return batch, err
 	}
-	return batch, err
+	if ctx.Err() != nil {
+		err = errors.Join(ctx.Err(), err)
+	}
+	failed(g.result.ctx, err)
+	return nil, err
 }
 
 // Close implements exec.Operator.

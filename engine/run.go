@@ -35,9 +35,23 @@ type Call struct {
 func (e *Engine) Run(ctx *sql.Context, call Call) (*Result, error) {
 	text := sql.RemoveSpaceAndDelimiter(call.Text, ';')
 	rewritten, err := dialect.Rewrite(text, e.config.Statement)
-	if err != nil {
-		return nil, err
+	if startDiagnostics(ctx, rewritten) {
+		ctx.Session.LockWarnings()
+		defer ctx.Session.UnlockWarnings()
 	}
+	var res *Result
+	if err == nil {
+		res, err = e.run(ctx, text, rewritten, call)
+	}
+	if err != nil {
+		ctx.SetLastQueryInfoInt(sql.RowCount, -1)
+		failed(ctx, err)
+	}
+	return res, err
+}
+
+// run runs a statement that was rewritten.
+func (e *Engine) run(ctx *sql.Context, text string, rewritten *dialect.Result, call Call) (*Result, error) {
 	if rewritten.IsEmpty() {
 		return nil, mysqlerr.EmptyQuery()
 	}
@@ -92,7 +106,15 @@ func (e *Engine) Prepare(ctx *sql.Context, text string, parsed ast.Statement) ([
 	if err != nil {
 		return nil, err
 	}
-	if rewritten.Own != nil { // it has no parameters and no columns to tell of; it is read again when it runs
+	if rewritten.Verb() == "call" {
+		if stmt, _, _, err := e.sqle.Parser.ParseWithOptions(ctx, text, ';', false, sql.LoadSqlMode(ctx).ParserOptions()); err != nil || changes(stmt) {
+			return nil, err
+		}
+	}
+	if rewritten.Own != nil { // it has no parameters and is read again when it runs
+		if schema := ownColumns(rewritten.Own); schema != nil {
+			return columnsOf(ctx, schema), nil
+		}
 		return nil, nil
 	}
 	location, err := e.location(ctx)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/apache/arrow-go/v18/arrow"
-
 	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/mem"
@@ -14,7 +12,6 @@ import (
 	"github.com/lakesql/lakesql/planner/gms/provider"
 	"github.com/lakesql/lakesql/source/lance"
 	"github.com/lakesql/lakesql/storage"
-	"github.com/lakesql/lakesql/storage/rowset"
 	"github.com/lakesql/lakesql/write"
 )
 
@@ -24,12 +21,9 @@ type stagedTable struct {
 	name   string
 	tx     *write.Tx
 	budget *mem.Budget
-	broken bool // a statement failed halfway: the transaction cannot go on
-
-	mu      sync.Mutex
-	changes int
-	view    exec.Table
-	of      *storage.Snapshot // that view shows
+	mu     sync.Mutex
+	view   exec.Table
+	of     *storage.Snapshot // that view shows
 }
 
 var _ provider.Staged = (*stagedTable)(nil)
@@ -60,20 +54,42 @@ func (c *change) staged(ctx context.Context, cat *lance.Catalog, t dml.Target, t
 	return s, nil
 }
 
-// run runs a statement on the staged table.
+// run runs a statement on the staged table. One that fails leaves nothing of it behind; the transaction goes on.
 func (s *stagedTable) run(ctx context.Context, st dml.Statement, env *dml.Env) (dml.Outcome, error) {
-	counted := &countedTx{tx: s.tx}
-	out, err := st.Run(ctx, env, counted)
+	before, err := s.tx.Mark()
 	if err != nil {
-		s.broken = counted.done > 0
-		return out, err
+		return dml.Outcome{}, err
 	}
-	if counted.done > 0 {
-		s.mu.Lock()
-		s.changes++
-		s.mu.Unlock()
+	defer before.Free()
+	out, err := st.Run(ctx, env, s.tx)
+	if err != nil {
+		return out, errors.Join(err, s.tx.Return(before))
 	}
 	return out, nil
+}
+
+// isUnchanged says that nothing is staged.
+func (s *stagedTable) isUnchanged(ctx context.Context) bool {
+	snap, err := s.tx.Snapshot(ctx)
+	return err == nil && !snap.IsOverlay()
+}
+
+// stagedMark is a savepoint.
+type stagedMark struct {
+	*write.TxMark
+	tx *write.Tx
+}
+
+// Return implements provider.Mark.
+func (m stagedMark) Return() error { return m.tx.Return(m.TxMark) }
+
+// Mark implements provider.Staged.
+func (s *stagedTable) Mark() (provider.Mark, error) {
+	m, err := s.tx.Mark()
+	if err != nil {
+		return nil, err
+	}
+	return stagedMark{m, s.tx}, nil
 }
 
 // Table implements provider.Staged.
@@ -90,19 +106,9 @@ func (s *stagedTable) Table(ctx context.Context) (exec.Table, error) {
 	return s.view, nil
 }
 
-// Changes implements provider.Staged.
-func (s *stagedTable) Changes() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changes
-}
-
 // Commit implements provider.Staged.
 func (s *stagedTable) Commit(ctx context.Context) error {
 	defer s.budget.Close()
-	if s.broken {
-		return errors.Join(errs.New(errs.ErrConflict, "a statement of the transaction failed halfway"), s.tx.Rollback(context.WithoutCancel(ctx)))
-	}
 	_, err := s.tx.Commit(ctx)
 	return err
 }
@@ -113,48 +119,4 @@ func (s *stagedTable) Rollback(ctx context.Context) error {
 	return s.tx.Rollback(ctx)
 }
 
-// countedTx counts what a statement has staged.
-type countedTx struct {
-	tx   *write.Tx
-	done int
-}
-
-var _ dml.Tx = (*countedTx)(nil)
-
-func (c *countedTx) note(n uint64, err error) (uint64, error) {
-	if err == nil && n > 0 {
-		c.done++
-	}
-	return n, err
-}
-
-// Snapshot implements dml.Tx.
-func (c *countedTx) Snapshot(ctx context.Context) (*storage.Snapshot, error) {
-	return c.tx.Snapshot(ctx)
-}
-
-// Append implements dml.Tx.
-func (c *countedTx) Append(ctx context.Context, parts []write.Batches) (uint64, error) {
-	return c.note(c.tx.Append(ctx, parts))
-}
-
-// Delete implements dml.Tx.
-func (c *countedTx) Delete(ctx context.Context, rows *rowset.Set) (uint64, error) {
-	return c.note(c.tx.Delete(ctx, rows))
-}
-
-// Update implements dml.Tx.
-func (c *countedTx) Update(ctx context.Context, rows []rowset.RowAddr, with write.Batches, changed []string) (uint64, error) {
-	return c.note(c.tx.Update(ctx, rows, with, changed))
-}
-
-// Replace implements dml.Tx.
-func (c *countedTx) Replace(ctx context.Context, parts []write.Batches, columns *arrow.Schema) error {
-	_, err := c.note(1, c.tx.Replace(ctx, parts, columns))
-	return err
-}
-
-// Watch implements dml.Tx.
-func (c *countedTx) Watch(columns []string, sizeBytes int64, clash func(rows arrow.RecordBatch) (bool, error)) error {
-	return c.tx.Watch(columns, sizeBytes, clash)
-}
+var _ dml.Tx = (*write.Tx)(nil)

@@ -50,7 +50,6 @@ func (e *Engine) write(ctx *sql.Context, text string, call Call, res *Result) (h
 	if c.session, ok = ctx.Session.(*provider.Session); !ok {
 		return true, errs.New(errs.ErrInternal, "a session of type %T cannot change tables", ctx.Session)
 	}
-	ctx.ClearWarnings()
 	ctx.SetLastQueryInfoInt(sql.RowCount, 0)
 	switch s := stmt.(type) {
 	case nil:
@@ -72,7 +71,10 @@ func (e *Engine) write(ctx *sql.Context, text string, call Call, res *Result) (h
 	default:
 		err = errs.New(errs.ErrUnsupported, "users stand in the configuration file (users:) and cannot be changed by statements")
 	}
-	if err == nil {
+	switch {
+	case err == nil && res.HasRows():
+		ctx.SetLastQueryInfoInt(sql.RowCount, -1)
+	case err == nil:
 		ctx.SetLastQueryInfoInt(sql.RowCount, int64(res.AffectedRows))
 	}
 	return true, err
@@ -81,7 +83,7 @@ func (e *Engine) write(ctx *sql.Context, text string, call Call, res *Result) (h
 // statement parses what may change something, nil if it does not.
 func (c *change) statement(call Call) (ast.Statement, error) {
 	switch c.res.request.Rewritten.Verb() {
-	case "insert", "replace", "update", "delete", "load", "create", "alter", "drop", "truncate", "rename", "call", "execute", "explain", "describe", "desc",
+	case "insert", "replace", "update", "delete", "with", "load", "create", "alter", "drop", "truncate", "rename", "call", "execute", "explain", "describe", "desc",
 		"grant", "revoke":
 	default:
 		return nil, nil //nolint:nilnil // nil is "something else"
@@ -159,6 +161,9 @@ func (c *change) executed(x *ast.Execute) (ast.Statement, error) {
 
 // bound resolves the names of a statement and checks privileges.
 func (c *change) bound(ctx *sql.Context, stmt ast.Statement) (sql.Node, error) {
+	if _, ok := stmt.(*ast.Update); ok {
+		ctx = ctx.WithContext(provider.WithKeys(ctx.Context))
+	}
 	b := planbuilder.New(ctx, c.e.sqle.Analyzer.Catalog, c.e.sqle.EventScheduler, c.e.sqle.Parser)
 	c.bind(b)
 	node, _, err := b.BindOnly(stmt, c.text, nil)
@@ -354,15 +359,10 @@ func (c *change) run(ctx *sql.Context, st dml.Statement, ignore bool, tx *provid
 		return err
 	}
 	outcome, err := staged.run(ctx, st, c.env(ctx, cat, st.Target().Name(), ignore))
+	if !alone && staged.isUnchanged(ctx) && tx.Unstage() { // nothing stands in the way of another table
+		err = errors.Join(err, staged.Rollback(context.WithoutCancel(ctx)))
+	}
 	if err != nil {
-		switch {
-		case alone: // rows rolls back
-		case staged.broken:
-			return errors.Join(err, c.session.RollbackNow(ctx))
-		case staged.Changes() == 0:
-			tx.Unstage()
-			return errors.Join(err, staged.Rollback(context.WithoutCancel(ctx)))
-		}
 		return err
 	}
 	if alone {
@@ -442,7 +442,11 @@ func (c *change) explain(x *ast.Explain) error {
 	if x.Analyze {
 		return errs.New(errs.ErrUnsupported, "EXPLAIN ANALYZE runs the statement, and this one would change rows: use EXPLAIN, or EXPLAIN ANALYZE of its SELECT")
 	}
-	node, err := c.bound(c.ctx, x.Statement)
+	stmt, err := c.named(x.Statement)
+	if err != nil {
+		return err
+	}
+	node, err := c.bound(c.ctx, stmt)
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 	if err != nil {
 		return asMySQL(err)
 	}
-	statement := call{text: prepare.PrepareStmt, bindings: bindings, heldBack: true}
+	statement := call{text: carried(prepare.PrepareStmt), bindings: bindings, heldBack: true}
 	_, err = h.send(ctx, c, statement, func(r *sqltypes.Result, _ bool) error { return callback(r) })
 	var failure *mysql.SQLError
 	if f, ok := c.Conn.(*filterConn); ok && errors.As(err, &failure) {
@@ -109,6 +109,7 @@ func (h *handler) ComInitDB(c *mysql.Conn, name string) error {
 
 // ComPrepare implements mysql.Handler.
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, _ *mysql.PrepareData) ([]*querypb.Field, error) {
+	query = carried(query)
 	sc, err := h.sessions.NewContextWithQuery(ctx, c, query)
 	if err != nil {
 		return nil, asMySQL(err)
@@ -186,6 +187,10 @@ func (h *handler) answer(sc *sql.Context, c *mysql.Conn, statement call, callbac
 		return err
 	}
 	if !res.HasRows() {
+		if f, ok := c.Conn.(*filterConn); ok {
+			f.oks.add(okPacket{affected: res.AffectedRows, insertID: res.InsertID, warnings: sc.WarningCount(), info: res.Info})
+			f.release.Store(res.Release)
+		}
 		return callback(&sqltypes.Result{RowsAffected: res.AffectedRows, InsertID: res.InsertID, Info: res.Info}, statement.more)
 	}
 	return h.stream(res, statement, callback)

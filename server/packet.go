@@ -36,8 +36,10 @@ type filterConn struct {
 	failure atomic.Pointer[mysql.SQLError] // of the present command where the library would not send it
 	// broken is the error of a result whose first rows were sent: it goes out in place of the packet that ends the rows.
 	broken  atomic.Pointer[mysql.SQLError]
-	command byte    // the present one
-	sent    packets // what was written so far
+	oks     okPackets
+	release atomic.Bool // the client asked for its connection to end
+	command byte        // the present one
+	sent    packets     // what was written so far
 
 	out     []byte // bytes ready for Read
 	header  [packetHeaderSize]byte
@@ -78,6 +80,15 @@ func (c *filterConn) endsBroken(status uint16) bool {
 
 // Write implements net.Conn.
 func (c *filterConn) Write(p []byte) (int, error) {
+	if c.sent.left == 0 && c.sent.have == 0 {
+		if mended, done := c.oks.mend(p); done {
+			c.sent.pass(mended)
+			if _, err := c.Conn.Write(mended); err != nil {
+				return 0, err
+			}
+			return len(p), nil
+		}
+	}
 	if broken := c.broken.Load(); broken != nil {
 		out := c.sent.replaceEnd(p, func(seq byte) []byte {
 			c.broken.Store(nil)
@@ -197,6 +208,9 @@ func isBrokenEnd(payload []byte) bool {
 }
 
 func (c *filterConn) nextPacket() error {
+	if c.release.Load() {
+		return io.EOF
+	}
 	if _, err := io.ReadFull(c.Conn, c.header[:]); err != nil {
 		return err
 	}
@@ -207,6 +221,7 @@ func (c *filterConn) nextPacket() error {
 		return nil
 	}
 	c.failure.Store(nil)
+	c.oks.clear()
 	var command [1]byte
 	if _, err := io.ReadFull(c.Conn, command[:]); err != nil {
 		return err

@@ -135,7 +135,7 @@ func (s *Server) filter(c net.Conn) net.Conn {
 				return "", err
 			}
 			if r.Own != nil || r.Table.HasOwnSyntax() {
-				return "", errs.New(errs.ErrUnsupported, "this statement cannot be prepared")
+				return carry(query, r.Parameters), nil
 			}
 			return r.Text, parses(r.Text)
 		},

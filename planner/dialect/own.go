@@ -6,7 +6,7 @@ import (
 	"github.com/lakesql/lakesql/internal/errs"
 )
 
-// Own is a statement that the MySQL grammar lacks: *OptimizeTable, *CreateIndex, *DropIndex or *AlterIndexes.
+// Own is a statement that the parser's grammar lacks: *OptimizeTable, *CreateIndex, *DropIndex, *AlterIndexes, *EndTransaction or *ShowDiagnostics.
 type Own interface{ ownStatement() }
 
 // TableName is a table as the user wrote it.
@@ -55,6 +55,10 @@ func parseOwn(text string, head []token) (Own, error) {
 			return nil, p.fail("OPTIMIZE TABLE")
 		}
 		return p.optimize()
+	case p.words("commit"), p.words("rollback"):
+		return p.endTransaction(head[0].word == "commit")
+	case p.words("show"):
+		return p.showDiagnostics()
 	case p.words("create", "index"):
 		return p.createIndex(false)
 	case p.words("create", "vector", "index"):

@@ -49,12 +49,13 @@ type Hint struct{ Name, Value string }
 
 // Result is one statement, ready for the parser.
 type Result struct {
-	Text     string // what to parse
-	Original string // what the user wrote
-	Own      Own    // a statement of our own: there is nothing to parse
-	Format   Format // EXPLAIN FORMAT=...; "" where the statement does not say
-	Hints    []Hint // of the first SELECT
-	Table    *Table // what CREATE TABLE and ALTER TABLE say beyond MySQL's grammar; nil for other statements
+	Text       string // what to parse
+	Original   string // what the user wrote
+	Own        Own    // a statement of our own: there is nothing to parse
+	Format     Format // EXPLAIN FORMAT=...; "" where the statement does not say
+	Hints      []Hint // of the first SELECT
+	Parameters int    // question marks
+	Table      *Table // what CREATE TABLE and ALTER TABLE say beyond MySQL's grammar; nil for other statements
 
 	verb    string // the first word, lower case
 	empty   bool
@@ -91,6 +92,9 @@ func Rewrite(text string, limits Limits) (*Result, error) {
 		r.res.splices = nil
 	}
 	r.res.verb, r.res.empty = r.firstWord(), r.isEmpty()
+	if err := r.changeStatement(); err != nil {
+		return nil, err
+	}
 	if err := r.startTransaction(); err != nil {
 		return nil, err
 	}
@@ -138,6 +142,9 @@ func (r *rewriter) run() error {
 		if t.class == classComment {
 			r.comment(t)
 			continue
+		}
+		if t.class == classParam {
+			r.res.Parameters++
 		}
 		if done, err := r.tableSyntax(t); err != nil {
 			return err

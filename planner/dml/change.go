@@ -59,8 +59,10 @@ func addresses(ctx context.Context, env *Env, p exec.Plan) (found, error) {
 		if err != nil {
 			return err
 		}
-		for _, a := range addrs {
-			set.Add(a)
+		for i, a := range addrs.Uint64Values() {
+			if addrs.IsValid(i) { // an outer join found no row
+				set.Add(a)
+			}
 		}
 		now := set.SizeBytes()
 		if now > size {
@@ -78,12 +80,13 @@ func addresses(ctx context.Context, env *Env, p exec.Plan) (found, error) {
 	return found{set: set, held: held.Free}, nil
 }
 
-func addrColumn(batch arrow.RecordBatch) ([]uint64, error) {
+// addrColumn is the last column of a batch: the addresses of rows, NULL where an outer join found none.
+func addrColumn(batch arrow.RecordBatch) (*array.Uint64, error) {
 	col, ok := batch.Column(int(batch.NumCols()) - 1).(*array.Uint64)
-	if !ok || col.NullN() > 0 {
-		return nil, errs.New(errs.ErrInternal, "row addresses of type %s, %d of them NULL", batch.Column(int(batch.NumCols())-1).DataType(), col.NullN())
+	if !ok {
+		return nil, errs.New(errs.ErrInternal, "row addresses of type %s", batch.Column(int(batch.NumCols())-1).DataType())
 	}
-	return col.Uint64Values(), nil
+	return col, nil
 }
 
 // Truncate removes every row.

@@ -125,6 +125,10 @@ func drain(ctx context.Context, env *exec.Env, p exec.Plan, use func(arrow.Recor
 	}
 }
 
+func loaded(n, deleted, skipped, warnings uint64) string {
+	return fmt.Sprintf("Records: %d  Deleted: %d  Skipped: %d  Warnings: %d", n, deleted, skipped, warnings)
+}
+
 func records(n, duplicates, warnings uint64) string {
 	return fmt.Sprintf("Records: %d  Duplicates: %d  Warnings: %d", n, duplicates, warnings)
 }

@@ -77,7 +77,7 @@ func (n *Insert) Run(ctx context.Context, env *Env, tx Tx) (Outcome, error) {
 	out := Outcome{Affected: count}
 	switch {
 	case n.LoadData:
-		out.Info = fmt.Sprintf("Records: %d  Deleted: 0  Skipped: 0  Warnings: %d", count, *warnings)
+		out.Info = loaded(count, 0, 0, *warnings)
 	case n.Source.Plan != nil || len(n.Source.Rows) > 1:
 		out.Info = records(count, 0, *warnings)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"strconv"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/exec/expr"
+	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/mem"
 	"github.com/lakesql/lakesql/storage/rowset"
@@ -59,6 +61,16 @@ func (n *Keyed) Describe() exec.Description {
 		names[i] = n.Into.Table.Schema().Field(k).Name
 	}
 	d.Props = append(d.Props, exec.Prop{Key: "on_duplicate", Value: string(n.Mode)}, exec.Prop{Key: "key", Value: "[" + strings.Join(names, ", ") + "]"})
+	lookup := "scan"
+	if table, ok := n.Into.Table.(exec.Indexed); ok {
+		for _, info := range table.Indexes() {
+			if info.Usable && info.Column == names[0] && (info.Kind == index.KindBTree || info.Kind == index.KindBitmap) {
+				lookup = "index " + info.Name
+				break
+			}
+		}
+	}
+	d.Props = append(d.Props, exec.Prop{Key: "lookup", Value: lookup})
 	return d
 }
 
@@ -69,7 +81,7 @@ type entry struct {
 	old   int32            // position among the taken rows; -1 = the key is not in the table
 }
 
-// keyedRun is a running Keyed.
+// keyedRun is a running Keyed, at one piece of the incoming rows.
 type keyedRun struct {
 	*Keyed
 	env      *Env
@@ -80,71 +92,111 @@ type keyedRun struct {
 	keys     map[string]*entry
 	order    []*entry // by first row
 	free     []int32  // rows whose key has a NULL
-	warnings *uint64
 }
+
+// Incoming rows are worked off in pieces of so many rows or bytes: what one piece staged the next one finds in the table. With a memory limit a piece is smaller.
+const (
+	pieceRowsMax  = 512 << 10
+	pieceBytesMax = 64 << 20
+	pieceShare    = 8 // of the limit for the rows of a piece, and for its keys
+)
 
 // Run implements Statement.
 func (n *Keyed) Run(ctx context.Context, env *Env, tx Tx) (Outcome, error) {
-	r := &keyedRun{Keyed: n, env: env, tx: tx, held: env.Exec.Budget.Reserve(), schema: n.Into.Table.Schema(), keys: make(map[string]*entry), warnings: env.countWarnings()}
-	defer r.held.Free()
-	if err := r.gather(ctx); err != nil {
+	warnings := env.countWarnings()
+	rows, err := n.Source.Open(ctx, env, n.Into.Table.Schema())
+	if err != nil {
 		return Outcome{}, err
 	}
-	if r.incoming == nil {
-		return Outcome{}, nil
+	sum := counts{}
+	for err == nil && !sum.ended {
+		r := &keyedRun{Keyed: n, env: env, tx: tx, held: env.Exec.Budget.Reserve(), schema: n.Into.Table.Schema(), keys: make(map[string]*entry)}
+		err = r.piece(ctx, rows, &sum)
+		r.held.Free()
+	}
+	if err = errors.Join(err, rows.Close()); err != nil {
+		return Outcome{}, err
+	}
+	out := Outcome{Affected: sum.affected}
+	switch {
+	case n.Source.Load != nil && n.Mode == ModeReplace:
+		out.Info = loaded(sum.records, sum.duplicates, 0, *warnings)
+	case n.Source.Load != nil:
+		out.Info = loaded(sum.records, 0, sum.duplicates, *warnings)
+	case n.Source.Plan != nil || len(n.Source.Rows) != 1:
+		out.Info = records(sum.records, sum.duplicates, *warnings)
+	}
+	return out, nil
+}
+
+// counts is what a statement did so far.
+type counts struct {
+	affected, records, duplicates uint64
+	ended                         bool // there are no more rows
+}
+
+// piece works off the next rows.
+func (r *keyedRun) piece(ctx context.Context, rows *Assigned, sum *counts) error {
+	if err := r.gather(ctx, rows, sum); err != nil || r.incoming == nil {
+		return err
 	}
 	defer r.incoming.Release()
 	if err := r.index(); err != nil {
-		return Outcome{}, err
-	}
-	if err := r.find(ctx); err != nil {
-		return Outcome{}, err
-	}
-	if err := r.watch(); err != nil {
-		return Outcome{}, err
-	}
-	var out Outcome
-	var err error
-	switch n.Mode {
-	case ModeReplace:
-		out, err = r.replace(ctx)
-	case ModeIgnore:
-		out, err = r.ignore(ctx)
-	default:
-		out, err = r.update(ctx)
-	}
-	if err == nil && n.Source.Plan == nil && len(n.Source.Rows) == 1 {
-		out.Info = ""
-	}
-	return out, err
-}
-
-// gather reads all incoming rows into one batch.
-func (r *keyedRun) gather(ctx context.Context) error {
-	rows, err := r.Source.Open(ctx, r.env, r.schema)
-	if err != nil {
 		return err
 	}
+	if err := r.find(ctx); err != nil {
+		return err
+	}
+	if err := r.watch(); err != nil {
+		return err
+	}
+	sum.records += uint64(r.incoming.NumRows())
+	switch r.Mode {
+	case ModeReplace:
+		return r.replace(ctx, sum)
+	case ModeIgnore:
+		return r.ignore(ctx, sum)
+	}
+	return r.update(ctx, sum)
+}
+
+// limits is how large a piece may become.
+func (r *keyedRun) limits() (rowsMax, bytesMax int64) {
+	rowsMax, bytesMax = pieceRowsMax, pieceBytesMax
+	if limit := r.env.Exec.Budget.Limit(); limit > 0 {
+		rowsMax = max(min(rowsMax, limit/pieceShare/entryBytes), 1)
+		bytesMax = min(bytesMax, limit/pieceShare)
+	}
+	return rowsMax, bytesMax
+}
+
+// gather reads the incoming rows of a piece into one batch.
+func (r *keyedRun) gather(ctx context.Context, rows *Assigned, sum *counts) (err error) {
 	var all []arrow.RecordBatch
 	defer func() {
 		for _, b := range all {
 			b.Release()
 		}
 	}()
-	for {
+	rowsMax, bytesMax := r.limits()
+	for count, size := int64(0), int64(0); count < rowsMax && size < bytesMax; {
 		b, err := rows.Next(ctx)
 		if isEnd(err) {
+			sum.ended = true
 			break
 		}
 		if err != nil {
-			return errors.Join(err, rows.Close())
+			return err
 		}
 		all = append(all, b)
+		count += b.NumRows()
+		for _, col := range b.Columns() {
+			size += int64(col.Data().SizeInBytes())
+		}
 	}
-	if err := rows.Close(); err != nil || len(all) == 0 {
-		return err
+	if len(all) > 0 {
+		r.incoming, err = concat(r.env, r.schema, all)
 	}
-	r.incoming, err = concat(r.env, r.schema, all)
 	return err
 }
 
@@ -157,9 +209,6 @@ func concat(env *Env, s *arrow.Schema, all []arrow.RecordBatch) (arrow.RecordBat
 	rows := int64(0)
 	for _, b := range all {
 		rows += b.NumRows()
-	}
-	if rows > 1<<31-1 {
-		return nil, errs.New(errs.ErrMemoryLimit, "%d rows in one statement that looks for keys", rows)
 	}
 	cols := make([]arrow.Array, 0, s.NumFields())
 	defer func() {
@@ -227,10 +276,15 @@ func keyTexts(parts int, column func(i int) arrow.Array) (func(row int) (string,
 			if c.kind == kindNull {
 				return "", false
 			}
-			if i > 0 {
-				b.WriteByte(0)
+			if c.kind == kindFloat && c.f == 0 {
+				c.f = 0 // -0 is equal
 			}
-			b.WriteString(strings.ReplaceAll(c.text(), "\x00", "\x00\x01"))
+			text := c.text()
+			if i+1 < len(readers) { // so that no two keys of several parts are written alike
+				b.WriteString(strconv.Itoa(len(text)))
+				b.WriteByte(':')
+			}
+			b.WriteString(text)
 		}
 		return b.String(), true
 	}, nil
@@ -243,7 +297,7 @@ func (r *keyedRun) find(ctx context.Context) error {
 		return err
 	}
 	return drain(ctx, r.env.Exec, p, func(batch arrow.RecordBatch) error {
-		addrs, err := addrColumn(batch)
+		col, err := addrColumn(batch)
 		if err != nil {
 			return err
 		}
@@ -251,7 +305,7 @@ func (r *keyedRun) find(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for i, addr := range addrs {
+		for i, addr := range col.Uint64Values() {
 			key, ok := keys(i)
 			if e := r.keys[key]; ok && e != nil {
 				e.addrs = append(e.addrs, rowset.RowAddr(addr))
@@ -298,7 +352,7 @@ func (r *keyedRun) watch() error {
 }
 
 // replace deletes the rows of the keys and adds the last incoming row of each.
-func (r *keyedRun) replace(ctx context.Context) (Outcome, error) {
+func (r *keyedRun) replace(ctx context.Context, sum *counts) error {
 	gone := &rowset.Set{}
 	last := append([]int32(nil), r.free...)
 	for _, e := range r.order {
@@ -309,18 +363,17 @@ func (r *keyedRun) replace(ctx context.Context) (Outcome, error) {
 	}
 	deleted, err := r.tx.Delete(ctx, gone)
 	if err != nil {
-		return Outcome{}, err
-	}
-	if err := r.insert(ctx, last); err != nil {
-		return Outcome{}, err
+		return err
 	}
 	total := uint64(r.incoming.NumRows())
 	again := total - uint64(len(last))
-	return Outcome{Affected: total + again + deleted, Info: records(total, again+deleted, *r.warnings)}, nil
+	sum.affected += total + again + deleted
+	sum.duplicates += again + deleted
+	return r.insert(ctx, last)
 }
 
 // ignore adds the first row of each key that is not in the table.
-func (r *keyedRun) ignore(ctx context.Context) (Outcome, error) {
+func (r *keyedRun) ignore(ctx context.Context, sum *counts) error {
 	fresh := append([]int32(nil), r.free...)
 	for _, e := range r.order {
 		rows := e.rows
@@ -334,11 +387,9 @@ func (r *keyedRun) ignore(ctx context.Context) (Outcome, error) {
 			}
 		}
 	}
-	if err := r.insert(ctx, fresh); err != nil {
-		return Outcome{}, err
-	}
-	total := uint64(r.incoming.NumRows())
-	return Outcome{Affected: uint64(len(fresh)), Info: records(total, total-uint64(len(fresh)), *r.warnings)}, nil
+	sum.affected += uint64(len(fresh))
+	sum.duplicates += uint64(r.incoming.NumRows()) - uint64(len(fresh))
+	return r.insert(ctx, fresh)
 }
 
 func (r *keyedRun) keyOf(row int32) string {

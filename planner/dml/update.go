@@ -111,14 +111,14 @@ func (c *changes) release() {
 }
 
 func (c *changes) add(batch arrow.RecordBatch) error {
-	addrs, err := addrColumn(batch)
+	col, err := addrColumn(batch)
 	if err != nil {
 		return err
 	}
-	n := c.schema.NumFields()
+	addrs := col.Uint64Values()
 	var sel []int32
 	for i, addr := range addrs {
-		if !c.seen.Contains(addr) {
+		if col.IsValid(i) && !c.seen.Contains(addr) { // NULL where an outer join found no row
 			c.seen.Add(addr)
 			sel = append(sel, int32(i))
 		}
@@ -130,6 +130,28 @@ func (c *changes) add(batch arrow.RecordBatch) error {
 		c.seenBytes = now
 	}
 	c.found += uint64(len(sel))
+	if len(sel) == 0 {
+		return nil
+	}
+	if len(sel) < len(addrs) { // values that nobody gets are not checked either
+		picked, err := expr.FilterBatch(&c.env.Exec.Expr, batch, sel)
+		if err != nil {
+			return err
+		}
+		defer picked.Release()
+		return c.change(picked)
+	}
+	return c.change(batch)
+}
+
+// change assigns the values of rows, each of which is there once.
+func (c *changes) change(batch arrow.RecordBatch) error {
+	n := c.schema.NumFields()
+	col, err := addrColumn(batch)
+	if err != nil {
+		return err
+	}
+	addrs := col.Uint64Values()
 	cols := append([]arrow.Array(nil), batch.Columns()[:n]...)
 	moved := make([]bool, len(addrs))
 	for j, at := range c.columns {
@@ -138,16 +160,16 @@ func (c *changes) add(batch arrow.RecordBatch) error {
 			return err
 		}
 		defer col.Release()
-		for _, i := range sel {
-			moved[i] = moved[i] || !sameValue(cols[at], col, int(i))
+		for i := range addrs {
+			moved[i] = moved[i] || !sameValue(cols[at], col, i)
 		}
 		cols[at] = col
 	}
 	c.a.Rows += int64(len(addrs))
-	keep := sel[:0]
-	for _, i := range sel {
+	var keep []int32
+	for i := range addrs {
 		if moved[i] {
-			keep = append(keep, i)
+			keep = append(keep, int32(i))
 			c.addrs = append(c.addrs, rowset.RowAddr(addrs[i]))
 		}
 	}

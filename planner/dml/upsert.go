@@ -86,10 +86,10 @@ type version struct {
 
 // update is ON DUPLICATE KEY UPDATE. The second row of a key meets what the first made, so the rows are worked off in waves: the first of every key, then
 // the second...
-func (r *keyedRun) update(ctx context.Context) (Outcome, error) {
+func (r *keyedRun) update(ctx context.Context, sum *counts) error {
 	old, err := r.takeOld(ctx)
 	if err != nil {
-		return Outcome{}, err
+		return err
 	}
 	w := &waves{r: r, batches: []arrow.RecordBatch{r.incoming, old}, now: make(map[*entry]version), touched: make(map[*entry]bool)}
 	defer func() {
@@ -100,9 +100,9 @@ func (r *keyedRun) update(ctx context.Context) (Outcome, error) {
 		}
 	}()
 	if err := w.compile(); err != nil {
-		return Outcome{}, err
+		return err
 	}
-	affected, duplicates := uint64(len(r.free)), uint64(0)
+	sum.affected += uint64(len(r.free))
 	for _, e := range r.order {
 		if e.old >= 0 {
 			w.now[e] = version{batch: 1, row: e.old}
@@ -118,7 +118,7 @@ func (r *keyedRun) update(ctx context.Context) (Outcome, error) {
 			some = true
 			if _, there := w.now[e]; !there {
 				w.now[e] = version{batch: 0, row: e.rows[wave]}
-				affected++
+				sum.affected++
 				continue
 			}
 			meet = append(meet, e)
@@ -128,15 +128,15 @@ func (r *keyedRun) update(ctx context.Context) (Outcome, error) {
 		}
 		changed, err := w.run(meet, wave)
 		if err != nil {
-			return Outcome{}, err
+			return err
 		}
-		affected += 2 * changed
-		duplicates += uint64(len(meet))
+		sum.affected += 2 * changed
+		sum.duplicates += uint64(len(meet))
 		if r.env.FoundRows {
-			affected += uint64(len(meet)) - changed
+			sum.affected += uint64(len(meet)) - changed
 		}
 	}
-	return Outcome{Affected: affected, Info: records(uint64(r.incoming.NumRows()), duplicates, *r.warnings)}, w.finish(ctx)
+	return w.finish(ctx)
 }
 
 // takeOld reads the rows of the table that have keys of the statement.

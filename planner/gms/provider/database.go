@@ -88,7 +88,7 @@ func (d *Database) table(ctx context.Context, name string, asOf source.AsOf) (sq
 	if err != nil {
 		return nil, false, err
 	}
-	return NewTable(d.name, t, d.caps), true, nil
+	return NewTable(d.name, t, d.caps).withKey(ctx), true, nil
 }
 
 // Resolve finds a table by its name in any case and pins it for the statement of ctx. ErrNotFound; ErrInvalid if several names

@@ -108,18 +108,62 @@ func (s *Session) ended(tx sql.Transaction) {
 
 // CreateSavepoint implements sql.TransactionSession.
 func (s *Session) CreateSavepoint(_ *sql.Context, _ sql.Transaction, name string) error {
-	s.transaction().savepoint(name)
-	return nil
+	return s.transaction().savepoint(name)
 }
 
-// RollbackToSavepoint implements sql.TransactionSession: what was read stays as it was read.
-func (s *Session) RollbackToSavepoint(_ *sql.Context, _ sql.Transaction, name string) error {
-	return s.transaction().returnTo(name, false)
+// RollbackToSavepoint implements sql.TransactionSession: changes since are undone, what was read stays as it was read.
+func (s *Session) RollbackToSavepoint(ctx *sql.Context, _ sql.Transaction, name string) error {
+	return s.transaction().returnTo(ctx, name)
 }
 
 // ReleaseSavepoint implements sql.TransactionSession.
 func (s *Session) ReleaseSavepoint(_ *sql.Context, _ sql.Transaction, name string) error {
-	return s.transaction().returnTo(name, true)
+	return s.transaction().release(name)
+}
+
+// Chain ends the session's transaction, by a commit or not, and begins another one of the same kind: COMMIT AND CHAIN, ROLLBACK AND CHAIN.
+func (s *Session) Chain(ctx *sql.Context, commit bool) error {
+	tx := s.transaction()
+	end := s.RollbackNow
+	if commit {
+		end = s.CommitNow
+	}
+	if err := end(ctx); err != nil {
+		return err
+	}
+	if tx == nil {
+		begun, err := s.StartTransaction(ctx, sql.ReadWrite)
+		if err != nil {
+			return err
+		}
+		tx, _ = begun.(*Transaction)
+	}
+	tx.mu.Lock()
+	next := &Transaction{readOnly: tx.readOnly, hold: max(tx.hold, holdStatement)}
+	tx.mu.Unlock()
+	s.SetTransaction(next)
+	s.SetIgnoreAutoCommit(true)
+	return nil
+}
+
+// LevelError is the level of an error among warnings.
+const LevelError = "Error"
+
+// GetSessionVariable implements sql.Session: the counts of warnings and errors are those of the statement before.
+func (s *Session) GetSessionVariable(ctx *sql.Context, name string) (any, error) {
+	switch strings.ToLower(name) {
+	case VarWarningCount:
+		return int64(len(s.Warnings())), nil
+	case VarErrorCount:
+		n := int64(0)
+		for _, w := range s.Warnings() {
+			if w.Level == LevelError {
+				n++
+			}
+		}
+		return n, nil
+	}
+	return s.BaseSession.GetSessionVariable(ctx, name)
 }
 
 // SetSessionVariable implements sql.Session. The two names of a transaction's characteristic are one variable; SET TRANSACTION without SESSION is for

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"slices"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -14,11 +15,19 @@ import (
 type Staged interface {
 	// Table is the table as the session sees it.
 	Table(ctx context.Context) (exec.Table, error)
-	// Changes counts the statements that changed something.
-	Changes() int
+	// Mark remembers the present state; the mark serves any number of returns, until the transaction ends.
+	Mark() (Mark, error)
 	// Commit and Rollback end it, whatever they return.
 	Commit(ctx context.Context) error
 	Rollback(ctx context.Context) error
+}
+
+// Mark is a state of staged changes that can come back.
+type Mark interface {
+	// Return undoes what was staged since.
+	Return() error
+	// Free forgets the mark.
+	Free()
 }
 
 // Staged returns what the transaction has changed of a table, nil if nothing. ErrUnsupported where it has changed another table: versions are committed table by
@@ -44,8 +53,16 @@ func (tx *Transaction) Stage(c source.Catalog, name string, s Staged) {
 	tx.hold = max(tx.hold, holdStatement)
 }
 
-// Unstage forgets changes that came to nothing, so that another table may be changed. The caller ends them.
-func (tx *Transaction) Unstage() { _ = tx.takeStaged() }
+// Unstage forgets changes that came to nothing, so that another table may be changed, and says whether the caller is to end them: a savepoint may need them yet.
+func (tx *Transaction) Unstage() bool {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	if slices.ContainsFunc(tx.savepoints, func(p savepoint) bool { return p.mark != nil }) {
+		return false
+	}
+	tx.staged = nil
+	return true
+}
 
 // own returns the staged changes of the key's table.
 func (tx *Transaction) own(key tableKey) Staged {

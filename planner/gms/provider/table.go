@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -31,6 +32,21 @@ var (
 // NewTable shows t as a table of the database.
 func NewTable(database string, t exec.Table, caps Caps) *Table {
 	return &Table{database: database, table: t, schema: Columns(database, t.Ref().Table, t.Schema()), caps: caps}
+}
+
+type keysContext struct{}
+
+// WithKeys makes tables say that they have a key: go-mysql-server binds no UPDATE over a join otherwise. Rows have addresses, so none is needed.
+func WithKeys(ctx context.Context) context.Context {
+	return context.WithValue(ctx, keysContext{}, true)
+}
+
+// withKey gives the table a key where WithKeys asks for it.
+func (t *Table) withKey(ctx context.Context) *Table {
+	if ctx.Value(keysContext{}) != nil && len(t.schema) > 0 && sql.IsKeyless(t.schema) {
+		t.schema[0].PrimaryKey = true
+	}
+	return t
 }
 
 // Exec returns the table itself.

@@ -39,10 +39,19 @@ type Transaction struct {
 	stagedKey  tableKey
 }
 
-// savepoint is a name, in lower case, and how many changes came before it.
+// savepoint is a name, in lower case, and what was staged then.
 type savepoint struct {
-	name    string
-	changes int
+	name string
+	mark Mark // nil = nothing
+}
+
+// free forgets savepoints.
+func free(points []savepoint) {
+	for _, p := range points {
+		if p.mark != nil {
+			p.mark.Free()
+		}
+	}
 }
 
 var _ sql.Transaction = (*Transaction)(nil)
@@ -135,30 +144,58 @@ func keyOf(c source.Catalog, name string, asOf source.AsOf) tableKey {
 }
 
 // savepoint remembers a name; one that is known moves to the end.
-func (tx *Transaction) savepoint(name string) {
+func (tx *Transaction) savepoint(name string) error {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
 	p := savepoint{name: strings.ToLower(name)}
 	if tx.staged != nil {
-		p.changes = tx.staged.Changes()
+		var err error
+		if p.mark, err = tx.staged.Mark(); err != nil {
+			return err
+		}
 	}
-	tx.savepoints = append(slices.DeleteFunc(tx.savepoints, func(s savepoint) bool { return s.name == p.name }), p)
+	if at := tx.find(name); at >= 0 {
+		free(tx.savepoints[at : at+1])
+		tx.savepoints = slices.Delete(tx.savepoints, at, at+1)
+	}
+	tx.savepoints = append(tx.savepoints, p)
+	return nil
 }
 
-// returnTo forgets the savepoints after name, and name itself where it is released. ErrSavepointDoesNotExist; ErrUnsupported where changes would have to go.
-func (tx *Transaction) returnTo(name string, release bool) error {
+func (tx *Transaction) find(name string) int {
+	return slices.IndexFunc(tx.savepoints, func(s savepoint) bool { return strings.EqualFold(s.name, name) })
+}
+
+// returnTo undoes what was staged since a savepoint and forgets those after it. What was read stays as it was read. ErrSavepointDoesNotExist.
+func (tx *Transaction) returnTo(ctx context.Context, name string) error {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
-	at := slices.IndexFunc(tx.savepoints, func(s savepoint) bool { return strings.EqualFold(s.name, name) })
+	at := tx.find(name)
 	if at < 0 {
 		return sql.ErrSavepointDoesNotExist.New(name)
 	}
-	if !release && tx.staged != nil && tx.staged.Changes() != tx.savepoints[at].changes {
-		return errs.New(errs.ErrUnsupported, "rows were changed since savepoint %s, and a part of a transaction cannot be rolled back: use ROLLBACK", name)
+	var err error
+	switch mark := tx.savepoints[at].mark; {
+	case mark != nil:
+		err = mark.Return()
+	case tx.staged != nil: // the first change came later
+		err = tx.staged.Rollback(context.WithoutCancel(ctx))
+		tx.staged = nil
 	}
-	if !release {
-		at++
+	free(tx.savepoints[at+1:])
+	tx.savepoints = tx.savepoints[:at+1]
+	return err
+}
+
+// release forgets a savepoint and those after it. ErrSavepointDoesNotExist.
+func (tx *Transaction) release(name string) error {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	at := tx.find(name)
+	if at < 0 {
+		return sql.ErrSavepointDoesNotExist.New(name)
 	}
+	free(tx.savepoints[at:])
 	tx.savepoints = tx.savepoints[:at]
 	return nil
 }

@@ -35,8 +35,12 @@ const (
 
 	VarTransactionIsolation = "transaction_isolation"
 	varTxIsolation          = "tx_isolation" // its old name
-	varTransactionReadOnly  = "transaction_read_only"
-	varTxReadOnly           = "tx_read_only"
+	// VarWarningCount and VarErrorCount say how many warnings, errors included, and errors the last statement gave.
+	VarWarningCount = "warning_count"
+	VarErrorCount   = "error_count"
+
+	varTransactionReadOnly = "transaction_read_only"
+	varTxReadOnly          = "tx_read_only"
 )
 
 // version is what clients see: they choose their behaviour by it.
@@ -90,6 +94,9 @@ func systemVariables() []sql.SystemVariable {
 		Name: VarResourceGroup, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Session), Dynamic: true, SetVarHintApplies: true,
 		Type: types.NewSystemStringType(VarResourceGroup), Default: onlyGroup,
 	})
+	for _, name := range []string{VarWarningCount, VarErrorCount} {
+		out = append(out, &sql.MysqlSystemVariable{Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Session), Type: number(name), Default: int64(0)})
+	}
 	for _, name := range []string{VarTransactionIsolation, varTxIsolation} {
 		out = add(out, name, words(name, "READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"), "READ-COMMITTED")
 	}

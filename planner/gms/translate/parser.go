@@ -61,6 +61,9 @@ func (p *Parser) ParseWithOptions(ctx context.Context, query string, delimiter r
 	if _, ok := stmt.(*ast.ShowGrants); ok && p.isOpen() {
 		stmt, _, _, err = p.base.ParseWithOptions(ctx, allGrants, delimiter, false, ast.ParserOptions{})
 	}
+	if err == nil {
+		stmt, err = p.showCollation(ctx, stmt)
+	}
 	if err != nil {
 		return nil, query, rest, originalPosition(err, res)
 	}
@@ -145,8 +148,21 @@ func restore(stmt ast.Statement, res *dialect.Result) ast.Statement {
 		}
 		return true, nil
 	}, stmt)
+	alias(stmt)
 	protect(stmt)
 	return stmt
+}
+
+// alias gives the table of a DELETE its alias, which the parser does not take there.
+func alias(stmt ast.Statement) {
+	del, ok := stmt.(*ast.Delete)
+	if !ok || len(del.TableExprs) != 1 {
+		return
+	}
+	name := dialect.DeleteAlias(del.Comments)
+	if table, ok := del.TableExprs[0].(*ast.AliasedTableExpr); ok && name != "" {
+		table.As = ast.NewTableIdent(name)
+	}
 }
 
 // Protect prepares a statement that another parser made (COM_STMT_PREPARE) as Parser does with its own.
@@ -154,5 +170,6 @@ func Protect(stmt ast.Statement) {
 	if e, ok := stmt.(*ast.Explain); ok {
 		stmt = e.Statement
 	}
+	alias(stmt)
 	protect(stmt)
 }
