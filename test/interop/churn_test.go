@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -23,15 +22,9 @@ import (
 
 // TestRandomHistoriesReadEqual reads what the engine made of random histories, by Scan and by Take.
 func TestRandomHistoriesReadEqual(t *testing.T) {
-	python := os.Getenv("LAKESQL_PYTHON")
-	if python == "" {
-		if python = installed("venv"); python == "" {
-			python = "python3"
-		}
-	}
 	for seed := range 3 {
 		dir := t.TempDir()
-		cmd := exec.Command(python, filepath.Join(testutil.Root(t), "test", "interop", "churn.py"), dir, fmt.Sprint(seed)) //nolint:gosec // the test's own script
+		cmd := exec.Command(interpreter(), filepath.Join(testutil.Root(t), "test", "interop", "churn.py"), dir, fmt.Sprint(seed)) //nolint:gosec // the test's own script
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, out)
 		}

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -25,26 +26,63 @@ import (
 // Request is one request to an engine: the key op and the keys that the operation takes.
 type Request map[string]any
 
-// Engine is a running engine. Requests run one after the other.
+// Engine is a running engine, as one test sees it. Requests run one after the other.
 type Engine struct {
+	*process
 	tb    testing.TB
-	name  string
-	in    io.WriteCloser
-	out   *bufio.Reader
 	files int
 	dir   string
 }
 
-// StartPython starts pylance in the interpreter that LAKESQL_PYTHON names; without it in the one that setup installed, else in python3.
+// process is an engine's process. It ends with its input: when the tests end, or earlier.
+type process struct {
+	name string
+	mu   sync.Mutex // held from a request to its answer
+	in   io.WriteCloser
+	out  *bufio.Reader
+}
+
+// running are the processes that tests share, by name: starting one takes longer than most tests.
+var running struct {
+	sync.Mutex
+	processes map[string]*process
+}
+
+// interpreter is the one that LAKESQL_PYTHON names; without it the one that setup installed, else python3.
+func interpreter() string {
+	if named := os.Getenv("LAKESQL_PYTHON"); named != "" {
+		return named
+	}
+	if found := installed("venv"); found != "" {
+		return found
+	}
+	return "python3"
+}
+
+// StartPython starts pylance.
 func StartPython(tb testing.TB) *Engine {
 	tb.Helper()
-	python := os.Getenv("LAKESQL_PYTHON")
-	if python == "" {
-		if python = installed("venv"); python == "" {
-			python = "python3"
+	return shared(tb, "pylance", interpreter())
+}
+
+// StartAnotherPython starts a pylance of its own, to run beside the others.
+func StartAnotherPython(tb testing.TB) *Engine {
+	tb.Helper()
+	return start(tb, "another pylance", interpreter(), "engine.py")
+}
+
+// shared returns the process of that name, which it starts at the first time.
+func shared(tb testing.TB, name, python string) *Engine {
+	tb.Helper()
+	running.Lock()
+	defer running.Unlock()
+	if running.processes[name] == nil {
+		if running.processes == nil {
+			running.processes = make(map[string]*process)
 		}
+		running.processes[name], _ = launch(tb, name, python, "engine.py")
 	}
-	return start(tb, "pylance", python, "engine.py")
+	return &Engine{process: running.processes[name], tb: tb, dir: tb.TempDir()}
 }
 
 // StartPythons starts the pinned pylance and a newer one, by name.
@@ -54,7 +92,7 @@ func StartPythons(tb testing.TB) map[string]*Engine {
 	if next == "" {
 		tb.Fatal("the newer pylance is missing: run test/interop/setup")
 	}
-	return map[string]*Engine{"pylance": StartPython(tb), "newer pylance": start(tb, "newer pylance", next, "engine.py")}
+	return map[string]*Engine{"pylance": StartPython(tb), "newer pylance": shared(tb, "newer pylance", next)}
 }
 
 // installed returns the interpreter of an environment that setup made, or "".
@@ -73,11 +111,21 @@ func StartNode(tb testing.TB) *Engine {
 	return start(tb, "lancedb", "node", "engine.mjs")
 }
 
+// start starts an engine that ends with the test.
 func start(tb testing.TB, name, command, script string) *Engine {
 	tb.Helper()
-	folder := filepath.Join(testutil.Root(tb), "test", "interop")
+	p, wait := launch(tb, name, command, script)
+	tb.Cleanup(func() {
+		_ = p.in.Close()
+		wait()
+	})
+	return &Engine{process: p, tb: tb, dir: tb.TempDir()}
+}
+
+func launch(tb testing.TB, name, command, script string) (p *process, wait func()) {
+	tb.Helper()
 	cmd := exec.Command(command, script) //nolint:gosec // the test's own script
-	cmd.Dir = folder
+	cmd.Dir = filepath.Join(testutil.Root(tb), "test", "interop")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
@@ -91,28 +139,24 @@ func start(tb testing.TB, name, command, script string) *Engine {
 	if err := cmd.Start(); err != nil {
 		tb.Fatalf("%s does not start (see doc.go for what to install): %v", name, err)
 	}
-	e := &Engine{tb: tb, name: name, in: in, out: bufio.NewReaderSize(out, 1<<20), dir: tb.TempDir()}
-	tb.Cleanup(func() {
-		_ = in.Close()
+	p = &process{name: name, in: in, out: bufio.NewReaderSize(out, 1<<20)}
+	if _, err := p.answer(); err != nil {
+		tb.Fatalf("%s: %v\n%s", name, err, stderr.String())
+	}
+	return p, func() {
 		if err := cmd.Wait(); err != nil {
 			tb.Logf("%s ended: %v\n%s", name, err, stderr.String())
 		}
-	})
-	if _, err := e.answer(); err != nil {
-		tb.Fatalf("%s: %v\n%s", name, err, stderr.String())
 	}
-	return e
 }
 
 // On returns the engine for a subtest, which it fails in place of the test that started it.
 func (e *Engine) On(tb testing.TB) *Engine {
-	own := *e
-	own.tb, own.dir = tb, tb.TempDir()
-	return &own
+	return &Engine{process: e.process, tb: tb, dir: tb.TempDir()}
 }
 
-func (e *Engine) answer() (json.RawMessage, error) {
-	line, err := e.out.ReadBytes('\n')
+func (p *process) answer() (json.RawMessage, error) {
+	line, err := p.out.ReadBytes('\n')
 	if err != nil {
 		return nil, fmt.Errorf("no answer: %w", err)
 	}
@@ -140,6 +184,8 @@ func (e *Engine) Try(op string, r Request) (json.RawMessage, error) {
 	if err != nil {
 		e.tb.Fatal(err)
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if _, err := e.in.Write(append(b, '\n')); err != nil {
 		e.tb.Fatalf("%s: %v", e.name, err)
 	}

@@ -191,6 +191,21 @@ def do_check(r):
     return {"version": ds.version, "answers": answers, "texts": texts, "indices": indices}
 
 
+def do_copy(r):
+    lance.write_dataset(open_dataset(r).to_table(), r["to"], data_storage_version=r["data_storage_version"])
+    return {}
+
+
+def do_append_own(r):
+    """Appends what the table has, ids shifted."""
+    ds = open_dataset(r)
+    rows = ds.to_table()
+    at = rows.schema.get_field_index("id")
+    ids = pa.array([i.as_py() + r["shift"] for i in rows.column("id")], pa.int64())
+    lance.write_dataset(rows.set_column(at, rows.schema.field("id"), ids), ds, mode="append")
+    return {}
+
+
 def do_upsert(r):
     ds = open_dataset(r)
     ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows_for(ds, r))

@@ -151,7 +151,9 @@ func TestForeignIndicesSurvive(t *testing.T) {
 	for _, text := range foreignSteps {
 		said := l.ask(text)
 		for _, name := range names {
-			named := slices.ContainsFunc(said, func(line string) bool { return strings.Contains(line, "warning") && strings.Contains(line, "index "+name+" ") })
+			named := slices.ContainsFunc(said, func(line string) bool {
+				return strings.Contains(line, "warning") && strings.Contains(line, "index "+name+" ")
+			})
 			if strings.HasPrefix(text, "OPTIMIZE") && !named {
 				t.Errorf("%s does not say that %s covers less: %q", text, name, said)
 			}

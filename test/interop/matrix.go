@@ -229,6 +229,8 @@ index (%s), file version, row ids and engine. soak: run by `+"`make soak`"+`, th
 		}
 	}
 	renderKeys(&b, cases)
+	renderTypes(&b)
+	renderLimits(&b)
 	return b.String()
 }
 

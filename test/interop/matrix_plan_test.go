@@ -1,11 +1,15 @@
 package interop
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/lakesql/lakesql/engine"
 	"github.com/lakesql/lakesql/internal/testutil"
+	"github.com/lakesql/lakesql/test/lakes"
 )
 
 // TestThePairwiseSelection: each pair of levels of two factors occurs in a case, and each type of an indexed column.
@@ -68,5 +72,19 @@ func sameDocument(t *testing.T, want string) {
 	}
 	if string(got) != want {
 		t.Errorf("docs/interop.md differs from what the matrix declares and what was run; LAKESQL_REWRITE=1 go test ./test/interop writes it")
+	}
+}
+
+// TestRefusals: what docs/interop.md calls refused is refused, by a text that names the thing.
+func TestRefusals(t *testing.T) {
+	l := lakes.Open(t, t.TempDir(), engine.Config{})
+	for _, text := range refusalSetup {
+		l.Set(t, text)
+	}
+	for _, r := range refusals() {
+		_, err := l.Doors()[0].Ask(context.Background(), r.statement)
+		if err == nil || !strings.Contains(err.Error(), r.says) {
+			t.Errorf("%s: %v", r.statement, err)
+		}
 	}
 }

@@ -573,7 +573,7 @@ func TestManyWritersOfBothKinds(t *testing.T) {
 	for _, stable := range []bool{false, true} {
 		eng := StartPython(t)
 		w := newWriter(t, eng, "2.2", stable)
-		others := []*Engine{eng, StartPython(t)}
+		others := []*Engine{eng, StartAnotherPython(t)}
 		group, _ := spawn.WithContext(bg, 0)
 		const rounds = 5
 		for k, e := range others {
