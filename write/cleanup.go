@@ -260,9 +260,7 @@ func (c *cleanup) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.sweepIndices(ctx); err != nil {
-		return err
-	}
+	// Temporary files go before the folders of segments, which may hold nothing else.
 	if left, ok := c.target.Store.(object.Leftovers); ok && !c.opts.DryRun {
 		before := c.now.Add(-unfinishedAge)
 		if c.opts.Unfinished {
@@ -270,9 +268,11 @@ func (c *cleanup) run(ctx context.Context) error {
 		}
 		freed, err := left.RemoveTemporary(ctx, c.target.Dir, before)
 		c.out.Bytes += freed
-		return err
+		if err != nil {
+			return err
+		}
 	}
-	return nil
+	return c.sweepIndices(ctx)
 }
 
 // readNewer notes what versions name that came since: one may have brought an old version back.

@@ -201,16 +201,23 @@ func (l *Local) create(ctx context.Context, p string) (*localWriter, error) {
 		return nil, err
 	}
 	final := l.abs(p)
-	if err := os.MkdirAll(filepath.Dir(final), 0o777); err != nil { //nolint:gosec // the umask decides, as for any data file
-		return nil, kindOf(err, "create", p)
-	}
 	temp := filepath.Join(filepath.Dir(final), TempPrefix+uuid.NewString())
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // as above
-	if err != nil {
-		return nil, kindOf(err, "create", p)
+	for attempt := 1; ; attempt++ {
+		if err := os.MkdirAll(filepath.Dir(final), 0o777); err != nil { //nolint:gosec // the umask decides, as for any data file
+			return nil, kindOf(err, "create", p)
+		}
+		f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // as above
+		if err == nil {
+			return &localWriter{path: p, final: final, temp: temp, file: f}, nil
+		}
+		if !errors.Is(err, os.ErrNotExist) || attempt == createAttempts { // else a clean-up has removed the folder, being empty
+			return nil, kindOf(err, "create", p)
+		}
 	}
-	return &localWriter{path: p, final: final, temp: temp, file: f}, nil
 }
+
+// createAttempts is how often a folder is made for a file.
+const createAttempts = 3
 
 // Delete implements Store. A mapping of the file stays readable.
 func (l *Local) Delete(ctx context.Context, p string) error {

@@ -4,4 +4,4 @@ package crash
 
 const everyOperation = true
 
-const kills = 60
+const kills, rounds = 60, 400

@@ -10,18 +10,11 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
-	"go.uber.org/goleak"
 
 	"github.com/lakesql/lakesql/engine"
 	"github.com/lakesql/lakesql/planner/gms/mysqlerr"
 	"github.com/lakesql/lakesql/storage/object"
-	"github.com/lakesql/lakesql/test/lakes"
 )
-
-func TestMain(m *testing.M) {
-	lakes.Quiet()
-	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
-}
 
 // statement is one thing that a client does, of one or more statements in one session, the last of which makes the change.
 type statement struct {
@@ -99,9 +92,9 @@ var statements = []statement{
 // TestEveryStatementAtEveryOperation is the table of statements against the ways in which a store fails.
 func TestEveryStatementAtEveryOperation(t *testing.T) {
 	memory := object.NewMemory("lake")
-	inSession(t, memory, func(s *engine.Session) { must(t, run(s, base...)) })
+	inSession(t, memory, func(s *engine.Session) { must(t, Run(s, Base...)) })
 	disk := onDisk{dir: t.TempDir()}
-	inSession(t, openLocal(t, disk.dir), func(s *engine.Session) { must(t, run(s, base...)) })
+	inSession(t, openLocal(t, disk.dir), func(s *engine.Session) { must(t, Run(s, Base...)) })
 	for _, st := range statements {
 		t.Run(st.name, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +115,7 @@ func prepared(t *testing.T, from medium, setup []string) medium {
 		return from
 	}
 	store := from.clone(t)
-	inSession(t, store, func(s *engine.Session) { must(t, run(s, setup...)) })
+	inSession(t, store, func(s *engine.Session) { must(t, Run(s, setup...)) })
 	switch s := store.(type) {
 	case *object.Memory:
 		return inMemory{s}
@@ -141,7 +134,9 @@ type trial struct {
 	seen     map[string]int
 }
 
-func (c *trial) run(t *testing.T) {
+// learn finds out the state before and after the statement.
+func (c *trial) learn(t *testing.T) {
+	t.Helper()
 	var err error
 	c.old, err = state(t, c.from.clone(t))
 	must(t, err)
@@ -149,6 +144,11 @@ func (c *trial) run(t *testing.T) {
 	must(t, c.perform(t, object.NewFaulty(store, object.FaultyOptions{}), object.FaultyOptions{}))
 	c.new, err = state(t, store)
 	must(t, err)
+}
+
+func (c *trial) run(t *testing.T) {
+	t.Helper()
+	c.learn(t)
 	c.seen = make(map[string]int)
 	modes := []object.FaultyOptions{{}, {AfterEffect: true}, {Crash: true}, {AfterEffect: true, Crash: true}}
 	if everyOperation { // looking for what became of a commit fails, too
@@ -177,11 +177,11 @@ func (c *trial) perform(t *testing.T, store *object.Faulty, mode object.FaultyOp
 		return c.overTheWire(t, e, store, mode)
 	}
 	s := e.NewSession(engine.SessionOptions{Database: "lake"})
-	_, warm := ask(s, "SELECT COUNT(*) FROM t")
+	_, warm := Ask(s, "SELECT COUNT(*) FROM t")
 	must(t, warm)
 	store.Arm(mode)
 	for _, text := range c.texts {
-		if _, err = ask(s, text); err != nil {
+		if _, err = Ask(s, text); err != nil {
 			break
 		}
 	}
@@ -210,10 +210,10 @@ func checkError(t *testing.T, err error) {
 // usable says that the session goes on after an error.
 func usable(t *testing.T, s *engine.Session) {
 	t.Helper()
-	if got, err := ask(s, "SELECT COUNT(*) FROM u"); err != nil || got[0] == "0" {
+	if got, err := Ask(s, "SELECT COUNT(*) FROM u"); err != nil || got[0] == "0" {
 		t.Errorf("the session afterwards: %v, %v", got, err)
 	}
-	if got, err := ask(s, "ROLLBACK"); err != nil {
+	if got, err := Ask(s, "ROLLBACK"); err != nil {
 		t.Errorf("the session afterwards: %v, %v", got, err)
 	}
 }
@@ -231,8 +231,15 @@ func (c *trial) at(t *testing.T, mode object.FaultyOptions) bool {
 		}
 		return false
 	}
+	c.reopen(t, store, mode, what, err)
+	return true
+}
+
+// reopen looks at what a failed statement, or a process that died, has left, lets the next writer work and cleans up.
+func (c *trial) reopen(t *testing.T, store object.Store, mode object.FaultyOptions, what string, err error) {
+	t.Helper()
 	inSession(t, store, func(s *engine.Session) {
-		now, err2 := stateIn(s, store)
+		now, err2 := State(s, store)
 		if err2 != nil {
 			t.Fatalf("%s: %v", what, err2)
 		}
@@ -240,7 +247,7 @@ func (c *trial) at(t *testing.T, mode object.FaultyOptions) bool {
 		c.goOn(t, s, what)
 	})
 	for _, table := range []string{"t", "w"} {
-		if err := cleaned(t, store, table); err != nil {
+		if err := Cleaned(store, table); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
@@ -249,7 +256,6 @@ func (c *trial) at(t *testing.T, mode object.FaultyOptions) bool {
 			t.Fatalf("%s: after clean-up: %v", what, err)
 		}
 	}
-	return true
 }
 
 // judge wants the old state after an error and the new one after success. Where an answer got lost it may be either.
@@ -305,18 +311,18 @@ func (c *trial) goOn(t *testing.T, s *engine.Session, what string) {
 	if next == "" {
 		next = "INSERT INTO t (id) VALUES (77)"
 	}
-	if _, err := ask(s, next); err != nil {
+	if _, err := Ask(s, next); err != nil {
 		t.Fatalf("%s: the next writer: %v", what, err)
 	}
 	table := strings.Fields(next)[2]
-	if got, err := ask(s, "SELECT COUNT(*) FROM "+table+" WHERE id = 77"); err != nil || got[0] != "1" {
+	if got, err := Ask(s, "SELECT COUNT(*) FROM "+table+" WHERE id = 77"); err != nil || got[0] != "1" {
 		t.Fatalf("%s: the next writer's row: %v %v", what, got, err)
 	}
 	if c.again != "" {
-		if _, err := ask(s, c.again); err != nil {
+		if _, err := Ask(s, c.again); err != nil {
 			t.Fatalf("%s: once more: %v", what, err)
 		}
-		if got, err := ask(s, "SELECT COUNT(*) FROM w"); err != nil {
+		if got, err := Ask(s, "SELECT COUNT(*) FROM w"); err != nil {
 			t.Fatalf("%s: once more: %v %v", what, got, err)
 		}
 	}
