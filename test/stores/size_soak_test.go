@@ -1,0 +1,5 @@
+//go:build stores && soak
+
+package stores
+
+const everyLoss, lossRounds = true, 60
