@@ -299,7 +299,7 @@ func TestMetadata(t *testing.T) {
 	s := newSession(t, openLake(t, Config{}))
 	for _, c := range []struct{ text, want string }{
 		{"SHOW DATABASES", "information_schema|lake|lakesql|mysql|performance_schema|sys"},
-		{"SHOW TABLES FROM lakesql", "catalogs|indices"},
+		{"SHOW TABLES FROM lakesql", "catalogs|indices|upkeep"},
 		{"SELECT database_name, kind FROM lakesql.catalogs", "lake\tmemory"},
 		{"SELECT COUNT(*) FROM lakesql.indices", "0"},
 		{"SHOW VARIABLES LIKE 'nprobes'", "nprobes\t20"},

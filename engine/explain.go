@@ -15,8 +15,8 @@ import (
 	"github.com/lakesql/lakesql/planner/gms/translate"
 )
 
-// explainer runs EXPLAIN: our plan where the statement is ours, else what the row engine does and why.
-type explainer struct{}
+// explainer runs EXPLAIN: our plan where the statement is ours, else what the row engine does and why. It shows the process list, too.
+type explainer struct{ processes *processList }
 
 var _ sql.NodeExecBuilder = (*explainer)(nil)
 
@@ -24,6 +24,9 @@ var _ sql.NodeExecBuilder = (*explainer)(nil)
 func (x *explainer) Build(ctx *sql.Context, n sql.Node, _ sql.Row) (sql.RowIter, error) {
 	if kill, ok := n.(*plan.Kill); ok {
 		return nil, knownThread(ctx, kill.ConnID)
+	}
+	if _, ok := n.(*plan.ShowProcessList); ok {
+		return x.processes.show(), nil
 	}
 	d, ok := n.(*plan.DescribeQuery)
 	if !ok || !d.Format.Plan && !d.Format.Analyze {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/dolthub/go-mysql-server/sql"
@@ -77,11 +78,29 @@ func (c *change) createIndex(x *dialect.CreateIndex) error {
 		c.ctx.Session.Warn(&sql.Warning{Level: "Note", Code: 1061, Message: fmt.Sprintf("Duplicate key name '%s'", have.Name)})
 		return nil
 	}
-	built, err := write.CreateIndex(c.ctx, table.Snapshot().Table(), spec, write.CreateIndexOptions{IndexOptions: write.IndexOptions{Budget: c.res.request.Env.Budget}})
+	built, err := write.CreateIndex(c.ctx, table.Snapshot().Table(), spec, write.CreateIndexOptions{IndexOptions: c.indexOptions()})
 	if err == nil && built.UUID == "" {
 		err = errs.New(errs.ErrUnsupported, "index %s: there are no vectors in %s to train it from: insert rows first", spec.Name, table.Ref().Table)
 	}
 	return err
+}
+
+// indexOptions are those of everything that a statement builds: its memory, and progress in the process list.
+func (c *change) indexOptions() write.IndexOptions {
+	return write.IndexOptions{Budget: c.res.request.Env.Budget, Progress: c.e.processes.progress(c.ctx)}
+}
+
+// compactOptions are those of a compaction by a statement.
+func (c *change) compactOptions(targetRows int64) write.CompactOptions {
+	progress := c.e.processes.progress(c.ctx)
+	opts := write.CompactOptions{
+		TargetRows: targetRows, Remapper: write.IndexRemapper{Options: c.indexOptions()}, Alloc: c.res.request.Env.Alloc, Budget: c.res.request.Env.Budget,
+	}
+	if progress != nil {
+		var done atomic.Int64
+		opts.Progress = func(rows int) { progress("rewrite rows", done.Add(int64(rows)), 0) }
+	}
+	return opts
 }
 
 // indexSpec reads what an index of a table with these columns is.
@@ -103,11 +122,11 @@ func indexSpec(x *dialect.CreateIndex, columns *arrow.Schema) (write.IndexSpec, 
 		name = f.Name + "_idx"
 	}
 	spec := write.IndexSpec{Name: name, Column: f.Name, Kind: kind}
-	return spec, indexOptions(&spec, x.Options)
+	return spec, indexSettings(&spec, x.Options)
 }
 
-// indexOptions reads WITH (...): metric, num_partitions, sample_rate, max_iterations and seed of IVF_FLAT, rows_per_zone of ZONEMAP.
-func indexOptions(spec *write.IndexSpec, options map[string]string) error {
+// indexSettings reads WITH (...): metric, num_partitions, sample_rate, max_iterations and seed of IVF_FLAT, rows_per_zone of ZONEMAP.
+func indexSettings(spec *write.IndexSpec, options map[string]string) error {
 	for option, value := range options {
 		isVector := spec.Kind == index.KindIVFFlat
 		if isVector && (option == "metric" || option == "metric_type" || option == "distance_type") {

@@ -48,12 +48,8 @@ func lostCover(name, kind string) string {
 }
 
 func (c *change) optimizeTable(table *lance.Table) ([]optimizeLine, error) {
-	budget := c.res.request.Env.Budget
 	storage := table.Snapshot().Table()
-	rows := rowOptions(table.Schema())
-	done, err := write.Compact(c.ctx, storage, write.CompactOptions{
-		TargetRows: rows.FragmentRows, Remapper: write.IndexRemapper{Options: write.IndexOptions{Budget: budget}}, Alloc: c.res.request.Env.Alloc, Budget: budget,
-	})
+	done, err := write.Compact(c.ctx, storage, c.compactOptions(rowOptions(table.Schema()).FragmentRows))
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +58,7 @@ func (c *change) optimizeTable(table *lance.Table) ([]optimizeLine, error) {
 		out = append(out, optimizeLine{"note", fmt.Sprintf("%d fragments became %d, %d rows were rewritten", done.FragmentsRemoved, done.FragmentsAdded, done.Rows)})
 	}
 	for _, info := range table.Indexes() {
-		changed, err := write.UpdateIndex(c.ctx, storage, info.Name, write.UpdateIndexOptions{IndexOptions: write.IndexOptions{Budget: budget}})
+		changed, err := write.UpdateIndex(c.ctx, storage, info.Name, write.UpdateIndexOptions{IndexOptions: c.indexOptions()})
 		switch {
 		case isUnsupported(err) && slices.Contains(done.Uncovered, info.Name):
 			out = append(out, optimizeLine{"warning", lostCover(info.Name, string(info.Kind))})

@@ -56,6 +56,16 @@ type procedureCall struct {
 // call runs a procedure of the namespace lakesql.
 func (c *change) call(s *ast.Call) error {
 	name := s.ProcName.Name.Lowered()
+	if name == "upkeep" {
+		if len(s.Params) < 1 || len(s.Params) > 2 {
+			return errs.New(errs.ErrInvalid, "CALL lakesql.%s: %d arguments were given", upkeepUsage, len(s.Params))
+		}
+		args, err := c.arguments(s.Params)
+		if err != nil {
+			return fmt.Errorf("CALL lakesql.%s: %w", upkeepUsage, err)
+		}
+		return c.upkeepCall(args)
+	}
 	p, ok := procedures()[name]
 	if !ok {
 		return sql.ErrStoredProcedureDoesNotExist.New("lakesql." + name)
@@ -220,6 +230,7 @@ func (p *procedureCall) cleanup() error {
 		return err
 	}
 	opts.KeepLatest = int(keep)
+	opts.KeepFrom = func(newest uint64) uint64 { return p.lake.OldestInUse(p.dataset(), newest) }
 	done, err := write.Cleanup(p.ctx, p.dataset(), opts)
 	if err != nil {
 		return err
@@ -257,13 +268,10 @@ func (p *procedureCall) compact() error {
 	if err != nil {
 		return err
 	}
-	budget := p.res.request.Env.Budget
 	if target == 0 {
 		target = rowOptions(p.table.Schema()).FragmentRows
 	}
-	done, err := write.Compact(p.ctx, p.dataset(), write.CompactOptions{
-		TargetRows: target, Remapper: write.IndexRemapper{Options: write.IndexOptions{Budget: budget}}, Alloc: p.res.request.Env.Alloc, Budget: budget,
-	})
+	done, err := write.Compact(p.ctx, p.dataset(), p.compactOptions(target))
 	if err != nil {
 		return err
 	}
@@ -283,7 +291,7 @@ func (p *procedureCall) optimizeIndices() error {
 	}
 	var rows []sql.Row
 	for _, info := range p.table.Indexes() {
-		changed, err := write.UpdateIndex(p.ctx, p.dataset(), info.Name, write.UpdateIndexOptions{Merge: int(merge), IndexOptions: write.IndexOptions{Budget: p.res.request.Env.Budget}})
+		changed, err := write.UpdateIndex(p.ctx, p.dataset(), info.Name, write.UpdateIndexOptions{Merge: int(merge), IndexOptions: p.indexOptions()})
 		state := "covers all rows already"
 		switch {
 		case isUnsupported(err):

@@ -53,7 +53,8 @@ func (s *Session) Query(ctx context.Context, text string, args ...any) (*Result,
 	if err != nil {
 		return nil, err
 	}
-	sc := sql.NewContext(ctx, sql.WithSession(s.base), sql.WithMemoryManager(s.engine.sqle.MemoryManager), sql.WithQuery(text))
+	sc := sql.NewContext(ctx, sql.WithSession(s.base), sql.WithMemoryManager(s.engine.sqle.MemoryManager), sql.WithQuery(text),
+		sql.WithProcessList(onlookers{list: s.engine.processes}))
 	sc.SetQueryTime(s.engine.config.Now())
 	call := Call{Text: text, Bindings: bindings, Session: s}
 	if len(bindings) > 0 {

@@ -19,6 +19,7 @@ import (
 type stagedTable struct {
 	cat    *lance.Catalog
 	name   string
+	base   *lance.Table // that the transaction changes; held, so that a clean-up knows of it
 	tx     *write.Tx
 	budget *mem.Budget
 	mu     sync.Mutex
@@ -49,7 +50,7 @@ func (c *change) staged(ctx context.Context, cat *lance.Catalog, t dml.Target, t
 		budget.Close()
 		return nil, err
 	}
-	s := &stagedTable{cat: cat, name: t.Name(), tx: begun, budget: budget}
+	s := &stagedTable{cat: cat, name: t.Name(), base: table, tx: begun, budget: budget}
 	tx.Stage(cat, t.Name(), s)
 	return s, nil
 }

@@ -32,6 +32,8 @@ var farFuture = time.Unix(1<<40, 0)
 type CleanupOptions struct {
 	OlderThan  time.Duration // versions of this age go; 0 = 7 days, negative = of any age
 	KeepLatest int           // so many of the newest versions stay whatever their age; 0 = 1
+	// KeepFrom names, for the newest version, one that is read by somebody: it and the later ones stay. It is asked when the versions have been read; 0 or nil = none.
+	KeepFrom func(newest uint64) uint64
 	// Unfinished also removes young files that no version ever named. Only right while nobody writes.
 	Unfinished bool
 	DryRun     bool             // remove nothing, only say what would go
@@ -54,6 +56,7 @@ func (o CleanupOptions) withDefaults() CleanupOptions {
 type Cleaned struct {
 	Versions      []uint64
 	Protected     []uint64 // old versions that a tag or a branch keeps
+	InUse         []uint64 // old versions that stay because of CleanupOptions.KeepFrom
 	DataFiles     int
 	DeletionFiles int
 	IndexFiles    int
@@ -113,6 +116,10 @@ func (c *cleanup) readVersions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	keepFrom := uint64(0)
+	if c.opts.KeepFrom != nil {
+		keepFrom = c.opts.KeepFrom(c.latest.Version())
+	}
 	var mu sync.Mutex
 	group, groupCtx := spawn.WithContext(ctx, cleanupReads)
 	for i, f := range files {
@@ -127,6 +134,10 @@ func (c *cleanup) readVersions(ctx context.Context) error {
 			isOld := i < len(files)-c.opts.KeepLatest && f.Version < c.latest.Version() && !m.Timestamp().After(c.now.Add(-c.opts.OlderThan))
 			mu.Lock()
 			defer mu.Unlock()
+			if isOld && !protected[f.Version] && keepFrom > 0 && f.Version >= keepFrom {
+				c.out.InUse = append(c.out.InUse, f.Version)
+				isOld = false
+			}
 			c.sort(f, m, isOld, protected[f.Version])
 			return nil
 		})
@@ -136,6 +147,7 @@ func (c *cleanup) readVersions(ctx context.Context) error {
 	}
 	slices.SortFunc(c.expired, func(a, b manifest.File) int { return cmp.Compare(a.Version, b.Version) })
 	slices.Sort(c.out.Protected)
+	slices.Sort(c.out.InUse)
 	return nil
 }
 

@@ -97,6 +97,29 @@ func compact(ctx context.Context, table *storage.Table, opts CompactOptions) (Co
 	return c.run(ctx)
 }
 
+// CompactionPlan is what Compact would do.
+type CompactionPlan struct {
+	Groups      int // of fragments that are rewritten together
+	Fragments   int
+	Rows        uint64 // that would be copied
+	DeletedRows uint64 // that would be left out
+}
+
+// PlanCompaction says, without reading, what Compact would do to a version with the same options.
+func PlanCompaction(snap *storage.Snapshot, opts CompactOptions) CompactionPlan {
+	c := &compaction{snap: snap, opts: opts.withDefaults(context.Background())}
+	c.plan()
+	out := CompactionPlan{Groups: len(c.groups)}
+	for _, g := range c.groups {
+		out.Fragments += len(g.old)
+		for _, f := range g.old {
+			out.Rows += f.Rows()
+			out.DeletedRows += f.PhysicalRows() - f.Rows()
+		}
+	}
+	return out
+}
+
 // compaction is one run of Compact.
 type compaction struct {
 	target Target

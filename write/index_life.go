@@ -355,6 +355,15 @@ func updateIndex(ctx context.Context, table *storage.Table, name string, opts Up
 	return job.commit(ctx, IndexChange{}, removed)
 }
 
+// Updates says that indices of a kind, spelled as IndexStatus does, can be created and updated here.
+func Updates(kind string) bool {
+	switch index.Kind(kind) {
+	case index.KindLabelList, index.KindBitmap, index.KindBTree, index.KindZoneMap, index.KindIVFFlat:
+		return true
+	}
+	return false
+}
+
 // indexUpdate is one run of UpdateIndex.
 type indexUpdate struct {
 	snap     *storage.Snapshot
@@ -414,7 +423,7 @@ func (u *indexUpdate) describe() (*schema.Field, index.Kind, error) {
 	first := u.segments[0]
 	kind, known := segmentKind(first)
 	switch {
-	case known && slices.Contains([]index.Kind{index.KindLabelList, index.KindBitmap, index.KindBTree, index.KindZoneMap, index.KindIVFFlat}, kind):
+	case known && Updates(string(kind)):
 	case known:
 		return nil, "", errs.New(errs.ErrUnsupported, "indices of kind %s are not updated; drop it and create it anew", kind)
 	default:

@@ -23,6 +23,7 @@ import (
 	"github.com/lakesql/lakesql/source/parquet"
 	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/object"
+	"github.com/lakesql/lakesql/upkeep"
 )
 
 // config is the file of --config.
@@ -35,6 +36,9 @@ type config struct {
 	Workers          int             `yaml:"workers"`
 	Users            []userConfig    `yaml:"users"`
 	Catalogs         []catalogConfig `yaml:"catalogs"`
+	Upkeep           upkeepConfig    `yaml:"upkeep"`
+
+	maintain *upkeep.Options // what Upkeep says, where it is enabled
 }
 
 type userConfig struct {
@@ -72,7 +76,7 @@ func (b *byteSize) UnmarshalText(text []byte) error {
 }
 
 func readConfig(path string) (config, error) {
-	var c config
+	c := config{Upkeep: upkeepDefaults()}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return c, errs.New(errs.ErrNotFound, "configuration: %w", err)
@@ -144,7 +148,7 @@ func openEngine(ctx context.Context, c config) (*engine.Engine, error) {
 		catalogs = append(catalogs, cat)
 	}
 	e, err := engine.Open(ctx, engine.Config{
-		Catalogs: catalogs, MemoryLimitBytes: int64(c.MemoryLimit), QueryMemoryLimitBytes: int64(c.QueryMemoryLimit), Workers: c.Workers,
+		Upkeep: c.maintain, Catalogs: catalogs, MemoryLimitBytes: int64(c.MemoryLimit), QueryMemoryLimitBytes: int64(c.QueryMemoryLimit), Workers: c.Workers,
 	})
 	if err != nil {
 		return fail(err)

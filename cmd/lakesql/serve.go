@@ -28,6 +28,7 @@ type serveFlags struct {
 	listen, config, portFile string
 	lakes, parquets          []string
 	verbose, readOnly        bool
+	upkeep                   bool
 }
 
 func serveCommand() *cobra.Command {
@@ -51,7 +52,17 @@ A configuration:
     - {name: analyst, password: secret}
   catalogs:
     - {name: prod, kind: lance, uri: /data/lake, read_only: true}
-    - {name: raw, kind: parquet, uri: /data/parquet}`,
+    - {name: raw, kind: parquet, uri: /data/parquet}
+  upkeep:              # see docs/upkeep.md; the values are the defaults but for enabled
+    enabled: true
+    interval: 5m
+    cores: 1
+    memory: 512MiB
+    bytes_per_second: 64MiB
+    requests_per_second: 100
+    indices: {uncovered_rows: 100000, uncovered_share: 0.1, segments: 8}
+    compaction: {small_fragments: 16, deleted_rows: 100000, deleted_share: 0.1}
+    cleanup: {older_than: 7d, keep_latest: 10, every: 1h}`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := f.merge()
@@ -67,13 +78,14 @@ A configuration:
 	cmd.Flags().StringVar(&f.config, "config", "", "YAML configuration; flags come on top of it")
 	cmd.Flags().StringVar(&f.portFile, "port-file", "", "write the port to this file once connections are accepted")
 	cmd.Flags().BoolVar(&f.readOnly, "read-only", false, "refuse statements that change tables, in every lake")
+	cmd.Flags().BoolVar(&f.upkeep, "upkeep", false, "extend indices, compact small fragments and remove old versions while serving; thresholds as in the configuration")
 	cmd.Flags().BoolVar(&f.verbose, "verbose", false, "log connections and statements")
 	return cmd
 }
 
 // merge puts the flags over the configuration file.
 func (f serveFlags) merge() (config, error) {
-	var c config
+	c := config{Upkeep: upkeepDefaults()}
 	if f.config != "" {
 		var err error
 		if c, err = readConfig(f.config); err != nil {
@@ -91,6 +103,10 @@ func (f serveFlags) merge() (config, error) {
 	c.Catalogs = append(append(c.Catalogs, lakes...), parquets...)
 	for i := range c.Catalogs {
 		c.Catalogs[i].ReadOnly = c.Catalogs[i].ReadOnly || f.readOnly
+	}
+	c.Upkeep.Enabled = c.Upkeep.Enabled || f.upkeep
+	if c.maintain, err = c.Upkeep.options(); err != nil {
+		return c, err
 	}
 	if f.listen != "" {
 		c.Listen = f.listen

@@ -21,9 +21,9 @@ const module = "github.com/lakesql/lakesql/"
 // mayImport is the import table: each package, or each tree ending in /..., and what it may import besides internal/... and its own subpackages' rules.
 // Longest match wins.
 var mayImport = map[string][]string{
-	"cmd/...":               {"engine", "server", "source/...", "storage/...", "index/...", "demo", "write/...", "planner", "planner/coltype", "exec/..."},
+	"cmd/...":               {"engine", "server", "upkeep", "source/...", "storage/...", "index/...", "demo", "write/...", "planner", "planner/coltype", "exec/..."},
 	"server":                {"engine", "planner/gms/...", "planner/dialect", "exec/..."},
-	"engine":                {"planner/...", "write", "exec/...", "source/...", "storage/...", "glm", "index"},
+	"engine":                {"upkeep", "planner/...", "write", "exec/...", "source/...", "storage/...", "glm", "index"},
 	"planner/gms/provider":  {"source/...", "write", "planner/coltype", "exec/...", "index", "planner", "planner/gms/...", "planner/dialect"},
 	"planner/gms/translate": {"planner", "planner/logical", "planner/coltype", "planner/dml", "exec/...", "planner/gms/...", "planner/dialect", "index"},
 	"planner/gms/mysqlerr":  {},
@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"planner/dialect":       {"planner/coltype"},
 	"planner/coltype":       {},
 	"planner/dml":           {"planner", "planner/logical", "planner/coltype", "exec/...", "write", "storage/...", "source", "source/lance", "index"},
+	"upkeep":                {"write", "source", "source/lance", "storage/...", "planner/coltype"},
 	"write":                 {"exec/...", "index/...", "storage/..."},
 	"write/transfer":        {"write", "source/files", "storage/...", "planner/coltype"},
 	"demo":                  {"write", "storage/...", "index/..."},

@@ -57,6 +57,7 @@ type Catalog struct {
 	mu     sync.Mutex
 	tables map[string]*openTable // by table name
 	listed map[string]bool       // names that are known to be tables' and not opened yet
+	handed handedOut
 }
 
 var (
@@ -67,7 +68,7 @@ var (
 
 // Open makes the folder at the store's root the catalog called name. The catalog owns the store.
 func Open(name string, store object.Store, opts Options) *Catalog {
-	return &Catalog{name: name, store: store, opts: opts.withDefaults(), tables: make(map[string]*openTable), listed: make(map[string]bool)}
+	return &Catalog{name: name, store: store, opts: opts.withDefaults(), tables: make(map[string]*openTable), listed: make(map[string]bool), handed: make(handedOut)}
 }
 
 // Name implements source.Catalog.

@@ -6,6 +6,7 @@
 // I1: an index answer about a row counts only where the row's present fragment is covered by the segment that gave it: a row
 // that an update moved elsewhere is read, not looked up.
 // I2: search tasks of one request cover every visible row exactly once.
+// I3: whoever reads a version holds its Table. Catalog.OldestInUse relies on that, for clean-ups.
 //
 // Start at Catalog.Table, then table.go.
 package lance

@@ -35,6 +35,9 @@ func newTable(c *Catalog, name string, snap *storage.Snapshot) *Table {
 	}
 	t.groups = groupIndices(snap)
 	t.zones = c.opts.IndexCache.Register()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.handed.add(t)
 	return t
 }
 
@@ -62,7 +65,11 @@ func (t *Table) ColumnBytes(ctx context.Context, column string) int64 {
 	return n
 }
 
-type tableScan struct{ scan *storage.Scan }
+// tableScan holds its table, so that the version counts as in use (I3).
+type tableScan struct {
+	scan  *storage.Scan
+	table *Table
+}
 
 func (s tableScan) Reader() exec.BatchReader { return s.scan.Reader() }
 
@@ -75,7 +82,7 @@ func (t *Table) Scan(ctx context.Context, req exec.ScanRequest) (exec.TableScan,
 	if err != nil {
 		return nil, err
 	}
-	return tableScan{scan}, nil
+	return tableScan{scan, t}, nil
 }
 
 // named is the columns for storage, where nil means all of them; in a plan it means none.

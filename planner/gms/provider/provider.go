@@ -2,10 +2,12 @@ package provider
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/lakesql/lakesql/internal/errs"
@@ -20,6 +22,7 @@ const SystemDatabase = "lakesql"
 type Provider struct {
 	mu       sync.RWMutex
 	catalogs map[string]*Database // by lower-case name
+	system   map[string]func() arrow.RecordBatch
 	fixed    map[string]sql.Database
 	funcs    map[string]sql.Function
 	noUsers  error // go-mysql-server asks for the database mysql before every statement: an error each time, with its stack, would cost more than parsing
@@ -74,6 +77,22 @@ func (p *Provider) Add(c source.Catalog) error {
 	}
 	p.catalogs[name] = &Database{name: c.Name(), catalog: c, caps: p.caps}
 	return nil
+}
+
+// AddSystemTable adds a table to the database lakesql, which is made anew each time that a statement names it.
+func (p *Provider) AddSystemTable(name string, rows func() arrow.RecordBatch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.system == nil {
+		p.system = make(map[string]func() arrow.RecordBatch)
+	}
+	p.system[name] = rows
+}
+
+func (p *Provider) systemTables() map[string]func() arrow.RecordBatch {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return maps.Clone(p.system)
 }
 
 // Remove takes a catalog away and returns it for closing; running statements keep their tables.

@@ -3,6 +3,8 @@ package provider
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -30,7 +32,19 @@ func (c *systemCatalog) Kind() string { return systemKind }
 
 // TableNames implements source.Catalog.
 func (c *systemCatalog) TableNames(context.Context) ([]string, error) {
-	return []string{"catalogs", "indices"}, nil
+	return slices.Sorted(maps.Keys(c.tables())), nil
+}
+
+// tables makes each table, by its name.
+func (c *systemCatalog) tables() map[string]func(context.Context) (arrow.RecordBatch, error) {
+	out := map[string]func(context.Context) (arrow.RecordBatch, error){
+		"catalogs": func(context.Context) (arrow.RecordBatch, error) { return c.catalogs(), nil },
+		"indices":  c.indices,
+	}
+	for name, rows := range c.provider.systemTables() {
+		out[name] = func(context.Context) (arrow.RecordBatch, error) { return rows(), nil }
+	}
+	return out
 }
 
 // Close implements source.Catalog.
@@ -41,16 +55,11 @@ func (c *systemCatalog) Table(ctx context.Context, name string, asOf source.AsOf
 	if !asOf.IsLatest() {
 		return nil, errs.New(errs.ErrUnsupported, "table %s.%s has no versions", SystemDatabase, name)
 	}
-	var batch arrow.RecordBatch
-	var err error
-	switch name {
-	case "catalogs":
-		batch = c.catalogs()
-	case "indices":
-		batch, err = c.indices(ctx)
-	default:
+	rows, ok := c.tables()[name]
+	if !ok {
 		return nil, errs.New(errs.ErrNotFound, "table %s.%s does not exist", SystemDatabase, name)
 	}
+	batch, err := rows(ctx)
 	if err != nil {
 		return nil, err
 	}
