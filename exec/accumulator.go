@@ -49,6 +49,15 @@ func newAccumulator(env *Env, res *mem.Reservation, a AggSpec) (accumulator, err
 	if a.Func == AggCountStar || a.Func == AggCount {
 		return &countAcc{states: states[int64]{res: res}}, nil
 	}
+	switch a.Func {
+	case AggStddevPop, AggStddevSamp, AggVarPop, AggVarSamp:
+		sample, root := a.Func == AggStddevSamp || a.Func == AggVarSamp, a.Func == AggStddevPop || a.Func == AggStddevSamp
+		return &spreadAcc{states: states[spread]{res: res}, sample: sample, root: root}, nil
+	case AggBitAnd, AggBitOr, AggBitXor:
+		return newBitsAcc(states[uint64]{res: res}, a.Func), nil
+	case AggConcat, AggJSONArray, AggJSONObject:
+		return newCollectAcc(env, res, a), nil
+	}
 	t := a.Args[0].Type()
 	if a.Func == AggAny {
 		return &anyAcc{states: states[int32]{res: res}, alloc: env.Alloc, typ: t}, nil

@@ -17,7 +17,8 @@ import (
 // AggFunc is an aggregate function.
 type AggFunc string
 
-// The aggregate functions. AggCountStar counts rows, AggCount rows where no argument is NULL; AggAny takes the value of any row of the group.
+// The aggregate functions. AggCountStar counts rows, AggCount rows where no argument is NULL; AggAny takes the value of any row of the group. Deviations and
+// variances are of float64, the bit functions of uint64; what the others take says collectAcc.
 const (
 	AggCountStar AggFunc = "count_star"
 	AggCount     AggFunc = "count"
@@ -26,15 +27,27 @@ const (
 	AggMin       AggFunc = "min"
 	AggMax       AggFunc = "max"
 	AggAny       AggFunc = "any_value"
+
+	AggStddevPop  AggFunc = "stddev_pop"
+	AggStddevSamp AggFunc = "stddev_samp"
+	AggVarPop     AggFunc = "var_pop"
+	AggVarSamp    AggFunc = "var_samp"
+	AggBitAnd     AggFunc = "bit_and"
+	AggBitOr      AggFunc = "bit_or"
+	AggBitXor     AggFunc = "bit_xor"
+	AggConcat     AggFunc = "group_concat"
+	AggJSONArray  AggFunc = "json_arrayagg"
+	AggJSONObject AggFunc = "json_objectagg"
 )
 
 // AggSpec is one aggregate.
 type AggSpec struct {
 	Func     AggFunc
-	Args     []expr.Expr // none for count_star, any number for count, one for the others
+	Args     []expr.Expr // none for count_star, any number for count, see ConcatSpec for group_concat, two for json_objectagg, one for the others
 	Distinct bool
 	Name     string
 	Type     arrow.DataType // of the result; nil = AggType
+	Concat   *ConcatSpec    // group_concat only
 }
 
 func (a AggSpec) String() string {
@@ -43,6 +56,9 @@ func (a AggSpec) String() string {
 	}
 	args := exprsText(a.Args)
 	args = args[1 : len(args)-1]
+	if a.Concat != nil {
+		args = a.Concat.text(a.Args)
+	}
 	if a.Distinct {
 		args = "DISTINCT " + args
 	}
@@ -58,6 +74,7 @@ type HashAggregate struct {
 	Keys     []expr.Expr
 	KeyNames []string
 	Aggs     []AggSpec
+	Rollup   bool // see WithRollup
 	out      *arrow.Schema
 }
 
@@ -95,8 +112,7 @@ func NewHashAggregate(input Plan, keys []expr.Expr, keyNames []string, aggs []Ag
 		if aggs[i].Type == nil {
 			aggs[i].Type = t
 		}
-		counts := a.Func == AggCount || a.Func == AggCountStar
-		fields = append(fields, arrow.Field{Name: a.Name, Type: aggs[i].Type, Nullable: !counts})
+		fields = append(fields, arrow.Field{Name: a.Name, Type: aggs[i].Type, Nullable: !a.Func.neverNull()})
 	}
 	lists := [][]expr.Expr{keys}
 	for _, a := range aggs {
@@ -113,6 +129,22 @@ func NewHashAggregate(input Plan, keys []expr.Expr, keyNames []string, aggs []Ag
 	return &HashAggregate{Input: input, Keys: keys, KeyNames: keyNames, Aggs: aggs, out: arrow.NewSchema(fields, nil)}, nil
 }
 
+// WithRollup returns p that also groups by fewer keys, from the last on down to none; those are NULL then. A further column says by how many keys each row is
+// grouped. Of an empty input it yields the row without keys.
+func (p *HashAggregate) WithRollup(levelName string) (*HashAggregate, error) {
+	if len(p.Keys) == 0 || p.Rollup {
+		return nil, errs.New(errs.ErrInternal, "aggregate: rollup of %d keys", len(p.Keys))
+	}
+	m := *p
+	m.Rollup = true
+	fields := p.out.Fields()
+	for i := range p.Keys {
+		fields[i].Nullable = true
+	}
+	m.out = arrow.NewSchema(append(fields, arrow.Field{Name: levelName, Type: arrow.PrimitiveTypes.Int64}), nil)
+	return &m, nil
+}
+
 // check returns the natural type of the result.
 func (a AggSpec) check() (arrow.DataType, error) {
 	types := make([]arrow.DataType, len(a.Args))
@@ -120,6 +152,9 @@ func (a AggSpec) check() (arrow.DataType, error) {
 		types[i] = e.Type()
 	}
 	t, err := AggType(a.Func, types)
+	if err == nil && a.Func == AggConcat {
+		err = a.Concat.check(types)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -148,12 +183,16 @@ func (p *HashAggregate) Describe() Description {
 	for i, a := range p.Aggs {
 		aggs[i] = a.String()
 	}
-	return Description{Name: "HashAggregate", Props: []Prop{{"keys", namedText(p.KeyNames, p.Keys)}, {"aggregates", "[" + strings.Join(aggs, ", ") + "]"}}}
+	d := Description{Name: "HashAggregate", Props: []Prop{{"keys", namedText(p.KeyNames, p.Keys)}, {"aggregates", "[" + strings.Join(aggs, ", ") + "]"}}}
+	if p.Rollup {
+		d.Props = append(d.Props, Prop{"rollup", "yes"})
+	}
+	return d
 }
 
 // TraceColumn implements Traceable: leaving out the rows of a key leaves out its groups.
 func (p *HashAggregate) TraceColumn(i int) (Plan, int) {
-	if i < len(p.Keys) {
+	if i < len(p.Keys) && !p.Rollup {
 		if c, ok := p.Keys[i].(*expr.Column); ok {
 			return p.Input, c.ID
 		}
@@ -284,6 +323,9 @@ func (s *aggState) run(ctx context.Context) ([]*aggTable, error) {
 		return nil, err
 	}
 	parts, err := s.merge(ctx)
+	if err == nil && s.plan.Rollup {
+		parts, err = s.rollUp(ctx, parts)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -16,11 +16,12 @@ type aggTable struct {
 	groups grouper
 	accs   []accumulator
 	ids    []uint32
+	level  int // by how many keys it groups
 	closed bool
 }
 
 func newAggTable(env *Env, plan *HashAggregate) (*aggTable, error) {
-	t := &aggTable{env: env, plan: plan, res: env.Budget.Reserve()}
+	t := &aggTable{env: env, plan: plan, res: env.Budget.Reserve(), level: len(plan.Keys)}
 	types := make([]arrow.DataType, len(plan.Keys))
 	for i, k := range plan.Keys {
 		types[i] = k.Type()
@@ -142,6 +143,9 @@ func (t *aggTable) batch(schema *arrow.Schema, from, to int) (arrow.RecordBatch,
 		}
 		cols = append(cols, c)
 	}
+	if t.plan.Rollup {
+		cols = append(cols, t.levels(to-from))
+	}
 	return newBatch(schema, cols, to-from), nil
 }
 
@@ -215,7 +219,7 @@ func (s *aggState) mergeInto(ctx context.Context, dst *aggTable, rest []*aggTabl
 		for i, src := range rest {
 			srcs[i] = src.accs[a]
 		}
-		if m, ok := acc.(setMerger); ok {
+		if m, ok := acc.(setMerger); ok && !s.plan.Rollup { // whose levels merge from it again
 			if err := m.mergeAll(ctx, s.env, srcs, to); err != nil {
 				return err
 			}

@@ -66,6 +66,9 @@ func AggType(f AggFunc, args []arrow.DataType) (arrow.DataType, error) {
 		}
 		return arrow.PrimitiveTypes.Int64, nil
 	}
+	if f == AggConcat || f == AggJSONArray || f == AggJSONObject {
+		return collectType(f, args)
+	}
 	if len(args) != 1 {
 		return nil, errs.New(errs.ErrInvalid, "%s with %d arguments", f, len(args))
 	}
@@ -83,8 +86,49 @@ func AggType(f AggFunc, args []arrow.DataType) (arrow.DataType, error) {
 		return t, nil
 	case AggAny:
 		return t, nil
+	case AggStddevPop, AggStddevSamp, AggVarPop, AggVarSamp:
+		return fixedAggType(f, t, arrow.PrimitiveTypes.Float64)
+	case AggBitAnd, AggBitOr, AggBitXor:
+		return fixedAggType(f, t, arrow.PrimitiveTypes.Uint64)
 	}
 	return nil, errs.New(errs.ErrInternal, "aggregate function %q", f)
+}
+
+// fixedAggType is the type of an aggregate that takes and gives want alone.
+func fixedAggType(f AggFunc, t, want arrow.DataType) (arrow.DataType, error) {
+	if !arrow.TypeEqual(t, want) {
+		return nil, errs.New(errs.ErrInternal, "%s of %s", f, t)
+	}
+	return want, nil
+}
+
+// collectType is the type of a text made of texts.
+func collectType(f AggFunc, args []arrow.DataType) (arrow.DataType, error) {
+	texts := 1
+	if f == AggJSONObject {
+		texts = 2
+	}
+	if len(args) < texts || f != AggConcat && len(args) > texts {
+		return nil, errs.New(errs.ErrInternal, "%s with %d arguments", f, len(args))
+	}
+	for _, t := range args[:texts] {
+		if id := t.ID(); id != arrow.STRING && id != arrow.BINARY {
+			return nil, errs.New(errs.ErrInternal, "%s of %s", f, t)
+		}
+	}
+	if f == AggConcat {
+		return args[0], nil
+	}
+	return arrow.BinaryTypes.String, nil
+}
+
+// neverNull says that the aggregate of no rows has a value.
+func (f AggFunc) neverNull() bool {
+	switch f {
+	case AggCount, AggCountStar, AggBitAnd, AggBitOr, AggBitXor:
+		return true
+	}
+	return false
 }
 
 func sumType(f AggFunc, t arrow.DataType) (arrow.DataType, error) {

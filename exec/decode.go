@@ -211,12 +211,16 @@ func decodeAggregate(raw json.RawMessage, in Plan) (Plan, error) {
 	aggs := make([]AggSpec, len(j.Aggs))
 	for i, a := range j.Aggs {
 		f := r.field(a.Out)
-		aggs[i] = AggSpec{Func: a.Func, Args: r.all(a.Args), Distinct: a.Distinct, Name: f.Name, Type: f.Type}
+		aggs[i] = AggSpec{Func: a.Func, Args: r.all(a.Args), Distinct: a.Distinct, Name: f.Name, Type: f.Type, Concat: a.Concat}
 	}
 	if r.err != nil {
 		return nil, r.err
 	}
-	return NewHashAggregate(in, keys, j.Names, aggs)
+	p, err := NewHashAggregate(in, keys, j.Names, aggs)
+	if err == nil && j.Level != "" {
+		return p.WithRollup(j.Level)
+	}
+	return p, err
 }
 
 // coverage is that of an index; none where it says nothing.

@@ -152,12 +152,14 @@ type (
 		Func     AggFunc      `json:"func"`
 		Args     [][]byte     `json:"args,omitempty"`
 		Distinct bool         `json:"distinct,omitempty"`
+		Concat   *ConcatSpec  `json:"concat,omitempty"`
 		Out      EncodedField `json:"out"`
 	}
 	aggregateJSON struct {
 		Keys  [][]byte  `json:"keys"`
 		Names []string  `json:"names"`
 		Aggs  []aggJSON `json:"aggs"`
+		Level string    `json:"level,omitempty"` // of a rollup: the name of its column
 	}
 	boundJSON struct {
 		Kind   BoundKind `json:"kind"`
@@ -239,8 +241,11 @@ func (c planCodec) node(p Plan) (string, any, error) { //nolint:funlen // a flat
 		return "top_n", sortJSON{e.sortKeys(p.Keys), p.Count, p.Offset}, e.err
 	case *HashAggregate:
 		n := aggregateJSON{Keys: e.all(p.Keys), Names: p.KeyNames}
+		if p.Rollup {
+			n.Level = p.out.Field(p.out.NumFields() - 1).Name
+		}
 		for _, a := range p.Aggs {
-			n.Aggs = append(n.Aggs, aggJSON{a.Func, e.all(a.Args), a.Distinct, e.field(arrow.Field{Name: a.Name, Type: a.Type})})
+			n.Aggs = append(n.Aggs, aggJSON{a.Func, e.all(a.Args), a.Distinct, a.Concat, e.field(arrow.Field{Name: a.Name, Type: a.Type})})
 		}
 		return "aggregate", n, e.err
 	case *Window:

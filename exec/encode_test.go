@@ -42,7 +42,8 @@ func everyPlan(t testing.TB) map[string]Plan {
 	}}
 	scan := must(NewScan(table, ScanSpec{Columns: []string{"id", "g"}, Candidates: candidates, Filter: cond, Reason: "no usable index"}))(t)
 	g, s := col(all, "group"), col(all, "s")
-	aggs := []AggSpec{agg(AggCountStar), agg(AggSum, g), distinctAgg(AggCount, s, g), {Func: AggSum, Args: []expr.Expr{g}, Name: "x", Type: arrow.PrimitiveTypes.Float64}}
+	aggs := []AggSpec{agg(AggCountStar), agg(AggSum, g), distinctAgg(AggCount, s, g), {Func: AggSum, Args: []expr.Expr{g}, Name: "x", Type: arrow.PrimitiveTypes.Float64},
+		{Func: AggConcat, Args: []expr.Expr{s, g, g}, Name: "c", Concat: &ConcatSpec{Separator: "; ", BytesMax: 9, Distinct: 1, Desc: []bool{true}}}, {Func: AggJSONArray, Args: []expr.Expr{s}, Name: "j"}}
 	join := JoinSpec{Kind: JoinFull, Left: all, Right: scan, LeftKeys: []expr.Expr{g}, RightKeys: []expr.Expr{col(scan, "g")}, NullSafe: []bool{true},
 		Residual: cond, BuildLeft: true, Output: []int{5, 0}}
 	keys := []SortKey{{Expr: g, Desc: true}, {Expr: s, NullsLast: true}}
@@ -63,6 +64,7 @@ func everyPlan(t testing.TB) map[string]Plan {
 		"sort":                   must(NewSort(all, keys))(t),
 		"top-n":                  must(NewTopN(all, keys, 10, math.MaxUint64))(t),
 		"aggregate":              must(NewHashAggregate(all, []expr.Expr{s}, []string{"s"}, aggs))(t),
+		"rollup":                 must(must(NewHashAggregate(all, []expr.Expr{s, g}, []string{"s", "g"}, aggs))(t).WithRollup("level"))(t),
 		"aggregate without keys": must(NewHashAggregate(all, nil, nil, aggs))(t),
 		"window": must(NewWindow(Window{Input: all, Partition: []expr.Expr{s}, Order: keys[:1], Output: []int{2, 0}, Funcs: []WindowSpec{
 			{Func: WindowLag, Args: []expr.Expr{g, g}, N: 2, Name: "l"}, {Func: WindowNtile, N: 3, Name: "n"},

@@ -66,6 +66,7 @@ func (e Env) WithDefaults() *Env {
 type Warning struct {
 	About string // what it is about: of several warnings about one thing the first counts
 	Text  string
+	Code  int // MySQL's number; 0 = one of our own
 }
 
 // warn passes warnings on.

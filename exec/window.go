@@ -295,8 +295,8 @@ func (w *WindowSpec) field() (arrow.Field, error) {
 	switch w.Func {
 	case WindowAggregate:
 		spec := w.aggSpec()
-		if spec.Func == AggAny {
-			return out, errs.New(errs.ErrInternal, "window: any_value is first_value")
+		if spec.Func == AggAny || spec.Func == AggConcat {
+			return out, errs.New(errs.ErrInternal, "window: %s has no frames", spec.Func)
 		}
 		t, err := spec.check()
 		if err != nil {
@@ -305,7 +305,7 @@ func (w *WindowSpec) field() (arrow.Field, error) {
 		if w.Type == nil {
 			w.Type = t
 		}
-		out.Type, out.Nullable = w.Type, w.Agg != AggCount && w.Agg != AggCountStar
+		out.Type, out.Nullable = w.Type, !w.Agg.neverNull()
 		return out, nil
 	case WindowRowNumber, WindowRank, WindowDenseRank:
 		out.Type = arrow.PrimitiveTypes.Uint64

@@ -25,7 +25,7 @@ const (
 // foldable says that groups of the aggregate's state may be merged into each other inside one state, any number of times.
 func (f AggFunc) foldable() bool {
 	switch f {
-	case AggAny:
+	case AggAny, AggConcat, AggJSONArray, AggJSONObject:
 		return false
 	}
 	return true

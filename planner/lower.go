@@ -189,9 +189,12 @@ func (c *Context) lowerAggregate(n *logical.Aggregate) (lowered, error) {
 		if err != nil {
 			return lowered{}, err
 		}
-		aggs[i] = exec.AggSpec{Func: exec.AggFunc(a.Func), Args: args, Distinct: a.Distinct, Name: a.Name, Type: a.Type}
+		aggs[i] = exec.AggSpec{Func: exec.AggFunc(a.Func), Args: args, Distinct: a.Distinct, Name: a.Name, Type: a.Type, Concat: a.Concat}
 	}
 	p, err := exec.NewHashAggregate(in.plan, keys, names(logicalKeys(n.Keys)), aggs)
+	if err == nil && n.Rollup != nil {
+		p, err = p.WithRollup(n.Rollup.Name)
+	}
 	return lowered{plan: p, pos: positions(n.Columns())}, err
 }
 

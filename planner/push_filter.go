@@ -111,8 +111,8 @@ func pushAggregate(c *Context, n *logical.Aggregate, conds []expr.Expr) (logical
 	defs := definitions(n.Keys)
 	var below, above []expr.Expr
 	for _, cond := range conds {
-		// Without keys the one output row exists whatever the input, so nothing may move below.
-		if inner := substitute(cond, defs); len(n.Keys) > 0 && usesOnly(cond, keys) && !expr.Volatile(inner) {
+		// Without keys the one output row exists whatever the input, so nothing may move below; keys that are rolled up are not what they are below.
+		if inner := substitute(cond, defs); len(n.Keys) > 0 && n.Rollup == nil && usesOnly(cond, keys) && !expr.Volatile(inner) {
 			below = append(below, inner)
 		} else {
 			above = append(above, cond)
@@ -122,7 +122,7 @@ func pushAggregate(c *Context, n *logical.Aggregate, conds []expr.Expr) (logical
 	if err != nil {
 		return nil, err
 	}
-	return filtered(&logical.Aggregate{Input: in, Keys: n.Keys, Aggs: n.Aggs}, above), nil
+	return filtered(n.WithChildren([]logical.Node{in}), above), nil
 }
 
 // pushWindow moves conditions over the partition keys below: they keep or drop whole partitions.

@@ -9,6 +9,12 @@ const topNRowsMax = 1 << 24
 func sortLimitToTopN(_ *Context, root logical.Node) (logical.Node, bool, error) {
 	changed := false
 	out, err := logical.Transform(root, func(n logical.Node) (logical.Node, error) {
+		if s, ok := n.(*logical.Sort); ok {
+			if in := unsorted(s.Input); in != s.Input {
+				changed = true
+				return &logical.Sort{Input: in, Keys: s.Keys}, nil
+			}
+		}
 		l, ok := n.(*logical.Limit)
 		if !ok {
 			return n, nil
@@ -20,6 +26,20 @@ func sortLimitToTopN(_ *Context, root logical.Node) (logical.Node, bool, error) 
 		return n, nil
 	})
 	return out, changed, err
+}
+
+// unsorted drops an order that another sort above undoes.
+func unsorted(n logical.Node) logical.Node {
+	switch n := n.(type) {
+	case *logical.Sort:
+		return unsorted(n.Input)
+	case *logical.Project, *logical.Filter:
+		in := n.Children()[0]
+		if out := unsorted(in); out != in {
+			return n.WithChildren([]logical.Node{out})
+		}
+	}
+	return n
 }
 
 // limitBelow returns l pushed into its input, nil where it has to stay.

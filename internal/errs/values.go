@@ -10,6 +10,7 @@ var (
 	ErrBadTime       = errors.New("no date or time")
 	ErrTruncated     = errors.New("value cut")
 	ErrBadJSON       = errors.New("no JSON text")
+	ErrJSONName      = errors.New("NULL as the name of a JSON member")
 	ErrNull          = errors.New("NULL in a NOT NULL column")
 	ErrNoDefault     = errors.New("column without a default")
 	ErrBadDefault    = errors.New("default that the column cannot hold")

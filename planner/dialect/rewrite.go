@@ -10,7 +10,10 @@ import (
 const (
 	MakeArray = "make_array"
 	Members   = "__members" // x MEMBER OF(l) becomes x IN (__members(l))
-	Window    = "__window"  // f(x) OVER (...) becomes __window(what it is, x, ...), in the parsed tree
+	Rollup    = "__rollup"  // GROUP BY a, b WITH ROLLUP becomes GROUP BY a, b, __rollup()
+	Grouping  = "grouping"
+	Concat    = "__concat" // GROUP_CONCAT in HAVING becomes any_value(__concat(what it is, x, ...)), in the parsed tree
+	Window    = "__window" // f(x) OVER (...) becomes __window(what it is, x, ...), in the parsed tree
 )
 
 // Limits bounds what the parser may be given. Zero fields mean the default.
@@ -271,6 +274,9 @@ func (r *rewriter) words(t token) error {
 	}
 	first := r.firstWord()
 	r.tableWords(t)
+	if t.word == "rollup" && t.start >= 0 && r.last.class == classWord && r.last.word == "with" && r.last.start >= 0 {
+		r.res.splices = append(r.res.splices, splice{r.last.start, t.end, ", " + Rollup + "()"})
+	}
 	switch {
 	case t.word == "select":
 		r.selects++

@@ -104,6 +104,17 @@ const (
 	AggMin       AggFunc = "min"
 	AggMax       AggFunc = "max"
 	AggAny       AggFunc = "any_value"
+
+	AggStddevPop  AggFunc = "stddev_pop"
+	AggStddevSamp AggFunc = "stddev_samp"
+	AggVarPop     AggFunc = "var_pop"
+	AggVarSamp    AggFunc = "var_samp"
+	AggBitAnd     AggFunc = "bit_and"
+	AggBitOr      AggFunc = "bit_or"
+	AggBitXor     AggFunc = "bit_xor"
+	AggConcat     AggFunc = "group_concat"
+	AggJSONArray  AggFunc = "json_arrayagg"
+	AggJSONObject AggFunc = "json_objectagg"
 )
 
 // Agg is one aggregate and the column that it makes; the type follows MySQL (SUM and AVG of integers and decimals are exact decimals).
@@ -112,13 +123,15 @@ type Agg struct {
 	Func     AggFunc
 	Args     []expr.Expr // count(distinct a, b) has several
 	Distinct bool
+	Concat   *exec.ConcatSpec // AggConcat only: what the arguments are
 }
 
 // Aggregate groups. Without keys it yields exactly one row.
 type Aggregate struct {
-	Input Node
-	Keys  []Named
-	Aggs  []Agg
+	Input  Node
+	Keys   []Named
+	Aggs   []Agg
+	Rollup *Column // not nil: also groups by fewer keys, from the last on down to none, which are NULL then; the column says how many there are
 }
 
 // WindowFunc is one function of a Window and the column that it makes. Frame's and the arguments' expressions are over the window's input.
@@ -271,6 +284,9 @@ func (n *Aggregate) Columns() []Column {
 	out := namedColumns(n.Keys)
 	for _, a := range n.Aggs {
 		out = append(out, a.Column)
+	}
+	if n.Rollup != nil {
+		out = append(out, *n.Rollup)
 	}
 	return out
 }

@@ -254,7 +254,11 @@ func (n *Aggregate) Describe() exec.Description {
 	for i, a := range n.Aggs {
 		aggs[i] = a.String()
 	}
-	return exec.Description{Name: "Aggregate", Props: []exec.Prop{{Key: "keys", Value: namedText(n.Keys)}, {Key: "aggregates", Value: "[" + strings.Join(aggs, ", ") + "]"}}}
+	d := exec.Description{Name: "Aggregate", Props: []exec.Prop{{Key: "keys", Value: namedText(n.Keys)}, {Key: "aggregates", Value: "[" + strings.Join(aggs, ", ") + "]"}}}
+	if n.Rollup != nil {
+		d.Props = append(d.Props, exec.Prop{Key: "rollup", Value: "yes"})
+	}
+	return d
 }
 
 // Describe implements Node.
@@ -277,14 +281,7 @@ func (f WindowFunc) String() string {
 }
 
 func (a Agg) String() string {
-	if a.Func == AggCountStar {
-		return "count(*)"
-	}
-	distinct := ""
-	if a.Distinct {
-		distinct = "DISTINCT "
-	}
-	return string(a.Func) + "(" + distinct + joinExprs(a.Args, ", ") + ")"
+	return exec.AggSpec{Func: exec.AggFunc(a.Func), Args: a.Args, Distinct: a.Distinct, Concat: a.Concat}.String()
 }
 
 // Describe implements Node.

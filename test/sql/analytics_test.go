@@ -147,3 +147,87 @@ SELECT id, COUNT(*) OVER (w ORDER BY id), SUM(id) OVER w FROM sales WINDOW w AS 
 		t.Errorf("the plan says\n%s", plan)
 	}
 }
+
+// TestAggregates: what analysts aggregate beyond sums, by MySQL's rules.
+func TestAggregates(t *testing.T) {
+	lake := salesLake(t)
+	lake.Check(t, caseLines(`
+SELECT region, STDDEV_SAMP(qty), STD(qty), VAR_POP(qty), ROUND(VARIANCE(amount), 6), VAR_SAMP(qty) FROM sales GROUP BY region ORDER BY region
+	\N|\N|0|0|0|\N
+	eu|4.242640687119285|3|9|1606.8878|18
+	us|1.7320508075688772|1.4142135623730951|2|0|3
+SELECT BIT_AND(qty), BIT_OR(qty), BIT_XOR(qty), BIT_AND(amount) FROM sales WHERE region = 'us'
+	0|7|5|7
+SELECT BIT_AND(id), BIT_OR(id), BIT_XOR(id), STDDEV(id), GROUP_CONCAT(id), JSON_ARRAYAGG(id) FROM sales WHERE id > 100
+	18446744073709551615|0|0|\N|\N|\N
+SELECT region, GROUP_CONCAT(DISTINCT product ORDER BY product DESC SEPARATOR '; '), GROUP_CONCAT(id, ':', qty ORDER BY id DESC), GROUP_CONCAT(amount ORDER BY 1) FROM sales GROUP BY region ORDER BY region
+	\N|b|6:1|1.10
+	eu|b; a|7:9,1:3|10.50,20.25,99.99
+	us|b; a|5:2,4:2,3:5|7.00,7.00
+SELECT GROUP_CONCAT(product ORDER BY id SEPARATOR 'A') AS u, GROUP_CONCAT(product ORDER BY id SEPARATOR 'a') AS l, GROUP_CONCAT(product ORDER BY id SEPARATOR '') FROM sales WHERE id < 3
+	aAb|aab|ab
+SELECT region FROM sales GROUP BY region HAVING GROUP_CONCAT(id ORDER BY id) LIKE '%4%' ORDER BY GROUP_CONCAT(id)
+	us
+SELECT JSON_ARRAYAGG(qty), JSON_OBJECTAGG(product, day) FROM (SELECT qty, product, day FROM sales WHERE id < 4 ORDER BY id) AS t
+	[3, null, 5]|{"a": "2026-01-02", "b": "2026-01-02"}
+SELECT COUNT(DISTINCT region, product), COUNT(DISTINCT region), SUM(DISTINCT amount), AVG(DISTINCT qty), ANY_VALUE(1) FROM sales
+	4|2|138.84|4.0000|1
+SELECT id, JSON_ARRAYAGG(id) OVER (ORDER BY id ROWS 1 PRECEDING), BIT_OR(qty) OVER (ORDER BY id), VAR_POP(qty) OVER (ORDER BY id ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) FROM sales WHERE id <> 2 ORDER BY id
+	1|[1]|3|2.25
+	3|[1, 3]|7|0
+	4|[3, 4]|7|0.25
+	5|[4, 5]|7|16
+	6|[5, 6]|7|0
+	7|[6, 7]|15|\N
+`))
+	for _, door := range lake.Doors()[1:] {
+		if _, err := door.Ask(t.Context(), "SET group_concat_max_len = 5"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := door.Ask(t.Context(), "SELECT GROUP_CONCAT(amount ORDER BY id) FROM sales"); err != nil || len(got) != 1 || got[0] != "10.50" {
+			t.Errorf("%s: %q, %v", door.Name, got, err)
+		}
+		if got, err := door.Ask(t.Context(), "SHOW WARNINGS"); err != nil || len(got) != 1 || got[0] != "Warning\t1260\tRow 1 was cut by GROUP_CONCAT()" {
+			t.Errorf("%s: %q, %v", door.Name, got, err)
+		}
+	}
+}
+
+// TestRollup: super rows behind what they sum up, GROUPING tells their NULLs from those of the data.
+func TestRollup(t *testing.T) {
+	lake := salesLake(t)
+	lake.Check(t, caseLines(`
+SELECT region, product, SUM(amount), COUNT(DISTINCT qty), AVG(amount), GROUPING(region), GROUPING(region, product) FROM sales GROUP BY region, product WITH ROLLUP LIMIT 100 -- ORDER BY
+	\N|b|1.10|1|1.100000|0|0
+	\N|\N|1.10|1|1.100000|0|1
+	eu|a|110.49|2|55.245000|0|0
+	eu|b|20.25|0|20.250000|0|0
+	eu|\N|130.74|2|43.580000|0|1
+	us|a|7.00|2|7.000000|0|0
+	us|b|7.00|1|7.000000|0|0
+	us|\N|14.00|2|7.000000|0|1
+	\N|\N|145.84|5|24.306667|1|3
+SELECT IF(GROUPING(region), 'all', region) AS r, COUNT(*) FROM sales GROUP BY region WITH ROLLUP HAVING GROUPING(region) = 1 OR COUNT(*) > 2 ORDER BY GROUPING(region) DESC, r
+	all|7
+	eu|3
+	us|3
+SELECT YEAR(day) AS y, MONTH(day) AS m, COUNT(*), GROUP_CONCAT(id ORDER BY id) FROM sales WHERE id < 6 GROUP BY YEAR(day), MONTH(day) WITH ROLLUP ORDER BY y, m
+	\N|\N|5|1,2,3,4,5
+	2026|\N|5|1,2,3,4,5
+	2026|1|3|1,2,3
+	2026|2|2|4,5
+SELECT region, COUNT(*) FROM sales WHERE id > 100 GROUP BY region WITH ROLLUP
+	\N|0
+SELECT region, s FROM (SELECT region, SUM(amount) AS s FROM sales GROUP BY region WITH ROLLUP) AS t WHERE region = 'eu' OR s > 100 ORDER BY s
+	eu|130.74
+	\N|145.84
+SELECT a.id, b.id, COUNT(*) FROM sales AS a JOIN sales AS b ON a.region = b.region WHERE a.id < 3 AND b.id < 3 GROUP BY a.id, b.id ORDER BY a.id, b.id
+	1|1|1
+	1|2|1
+	2|1|1
+	2|2|1
+SELECT DISTINCT a.id, b.id FROM sales AS a JOIN sales AS b ON b.id = 8 - a.id ORDER BY b.id LIMIT 2
+	7|1
+	6|2
+`))
+}

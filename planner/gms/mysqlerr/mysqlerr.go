@@ -46,6 +46,7 @@ func kinds() []struct { //nolint:funlen // a flat table
 		{errs.ErrBadTime, code{1292, "22007"}},
 		{errs.ErrTruncated, code{1265, "01000"}},
 		{errs.ErrBadJSON, code{3140, "22032"}},
+		{errs.ErrJSONName, code{3158, "22032"}},
 		{errs.ErrNull, code{1048, "23000"}},
 		{errs.ErrNoDefault, code{1364, generalState}},
 		{errs.ErrFewFields, code{1261, "01000"}},
@@ -265,6 +266,11 @@ func NotPreparable() error {
 // GroupFunctionNotAllowed is the error of an aggregate where rows are not grouped yet.
 func GroupFunctionNotAllowed() error {
 	return newError(code{1111, generalState}, "Invalid use of group function")
+}
+
+// GroupingArgument is the error of an argument of GROUPING, numbered from 0, that is no key.
+func GroupingArgument(n int) error {
+	return newError(code{3625, generalState}, fmt.Sprintf("Argument #%d of GROUPING function is not in GROUP BY", n))
 }
 
 // WindowNotAllowed is the error of a window function outside of the SELECT list and ORDER BY.

@@ -29,7 +29,7 @@ type signature struct {
 func signatures() []signature {
 	boolean, double, integer, json, text, blob := types.Boolean, types.Float64, types.Int64, types.JSON, types.CreateLongText(Collation), types.LongBlob
 	out := []signature{
-		{dialect.MakeArray, 0, -1, json}, {dialect.Members, 1, 1, json},
+		{dialect.MakeArray, 0, -1, json}, {dialect.Members, 1, 1, json}, {dialect.Concat, 2, -1, text}, {dialect.Rollup, 0, 0, boolean}, {dialect.Grouping, 1, 64, integer},
 		{"array_length", 1, 1, integer}, {"cardinality", 1, 1, integer}, {"struct_field", 2, 2, json},
 		{"distance", 3, 3, double}, {"string_to_vector", 1, 1, blob}, {"to_vector", 1, 1, blob}, {"vec_fromtext", 1, 1, blob},
 		{"vec_totext", 1, 1, text}, {"vector_to_string", 1, 1, text}, {"from_vector", 1, 1, text}, {"vector_dim", 1, 1, integer},

@@ -13,6 +13,22 @@ import (
 	"github.com/lakesql/lakesql/planner/logical"
 )
 
+// grouping is a GROUP BY while it is translated.
+type grouping struct {
+	agg  *logical.Aggregate
+	keys []groupKey // by text, for what stands above
+}
+
+// find returns the column of a key that is the same expression.
+func (g *grouping) find(e expr.Expr) (logical.Column, bool) {
+	for _, k := range g.agg.Keys {
+		if expr.Equal(k.Expr, e) {
+			return k.Column, true
+		}
+	}
+	return logical.Column{}, false
+}
+
 // groupBy translates GROUP BY and the aggregates above it. Columns that are neither keys nor aggregates become any_value and are marked.
 func (t *translator) groupBy(n *plan.GroupBy, outer *scope) (*relation, error) {
 	r, err := t.relation(n.Child, outer)
@@ -20,36 +36,49 @@ func (t *translator) groupBy(n *plan.GroupBy, outer *scope) (*relation, error) {
 		return nil, err
 	}
 	sc := t.scope(r, outer)
-	agg := &logical.Aggregate{}
-	var keys []groupKey
-	keyOf := make(map[string]logical.Column)
-	for _, g := range n.GroupByExprs {
-		e, err := sc.expr(g)
-		if err != nil {
+	g := &grouping{agg: &logical.Aggregate{}}
+	keys, rollup := withoutRollup(n.GroupByExprs)
+	for _, k := range keys {
+		if err := t.addKey(g, k, sc, len(keys), rollup); err != nil {
 			return nil, err
 		}
-		if _, constant := e.(*expr.Literal); constant && len(n.GroupByExprs) > 1 {
-			continue // a constant groups nothing
-		}
-		col, ok := keyOf[e.String()]
-		if !ok {
-			col = t.keyColumn(e, g, sc)
-			keyOf[e.String()] = col
-			agg.Keys = append(agg.Keys, logical.Named{Column: col, Expr: e})
-		}
-		keys = append(keys, groupKey{text: keyText(g), col: col})
 	}
 	out := make([]output, 0, len(n.SelectedExprs))
 	for _, e := range n.SelectedExprs {
-		o, err := t.selected(e, sc, agg, keyOf)
+		o, err := t.selected(e, sc, g)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, o)
 	}
-	agg.Input = sc.rel.node
-	determined(agg, out)
-	return &relation{node: agg, out: out, keys: keys}, nil
+	g.agg.Input = sc.rel.node
+	determined(g.agg, out)
+	if !rollup {
+		return &relation{node: g.agg, out: out, keys: g.keys}, nil
+	}
+	return t.rollup(g, out)
+}
+
+func (t *translator) addKey(g *grouping, k sql.Expression, sc *scope, count int, rollup bool) error {
+	e, err := sc.expr(k)
+	if err != nil {
+		return err
+	}
+	if _, constant := e.(*expr.Literal); constant && count > 1 && !rollup {
+		return nil // a constant groups nothing
+	}
+	col, ok := g.find(e)
+	if ok && rollup {
+		return unsupported("WITH ROLLUP of the same key twice")
+	}
+	if !ok {
+		if col = t.keyColumn(e, k, sc); rollup { // it is NULL where the input is not
+			col.ID, col.Nullable = t.ids.Next(), true
+		}
+		g.agg.Keys = append(g.agg.Keys, logical.Named{Column: col, Expr: e})
+	}
+	g.keys = append(g.keys, groupKey{text: keyText(k), col: col})
+	return nil
 }
 
 // keyColumn names the column of a key; a plain column keeps its identity.
@@ -61,13 +90,13 @@ func (t *translator) keyColumn(e expr.Expr, g sql.Expression, sc *scope) logical
 }
 
 // selected translates one output of GroupBy: an aggregate, a key, or a column that the group may or may not determine.
-func (t *translator) selected(e sql.Expression, sc *scope, agg *logical.Aggregate, keyOf map[string]logical.Column) (output, error) {
+func (t *translator) selected(e sql.Expression, sc *scope, g *grouping) (output, error) {
 	if a, ok := e.(sql.Aggregation); ok {
 		call, err := t.aggregate(a, sc)
 		if err != nil {
 			return output{}, err
 		}
-		agg.Aggs = append(agg.Aggs, call)
+		g.agg.Aggs = append(g.agg.Aggs, call)
 		return output{id: a.Id(), name: call.Name, col: call.Column}, nil
 	}
 	v, err := sc.expr(e)
@@ -78,13 +107,13 @@ func (t *translator) selected(e sql.Expression, sc *scope, agg *logical.Aggregat
 	if gf, ok := e.(*expression.GetField); ok {
 		o.id, o.table = gf.Id(), gf.Table()
 	}
-	if col, ok := keyOf[v.String()]; ok {
+	if col, ok := g.find(v); ok {
 		o.col = col
 		return o, nil
 	}
 	o.col = logical.Column{ID: t.ids.Next(), Name: o.name, Type: v.Type(), Nullable: true}
 	o.ungrouped = t.fullGroup
-	agg.Aggs = append(agg.Aggs, logical.Agg{Column: o.col, Func: logical.AggAny, Args: []expr.Expr{v}})
+	g.agg.Aggs = append(g.agg.Aggs, logical.Agg{Column: o.col, Func: logical.AggAny, Args: []expr.Expr{v}})
 	return o, nil
 }
 
@@ -164,6 +193,9 @@ func equalities(n logical.Node) [][2]int {
 }
 
 func (t *translator) aggregate(a sql.Aggregation, sc *scope) (logical.Agg, error) {
+	if children, ok := concatCall(a); ok {
+		return t.groupConcat(a, children, sc)
+	}
 	name, distinct := aggregateName(a)
 	if name == "" {
 		return logical.Agg{}, unsupported("aggregate %s", a)
@@ -200,10 +232,28 @@ func aggregateName(a sql.Aggregation) (name string, distinct bool) {
 	switch a := a.(type) {
 	case *aggregation.CountDistinct:
 		return "count", true
-	case *aggregation.First:
+	case *aggregation.First, *aggregation.AnyValue:
 		return "any_value", false
-	case *aggregation.Count, *aggregation.Sum, *aggregation.Avg, *aggregation.Min, *aggregation.Max, *aggregation.AnyValue:
+	case *aggregation.Count, *aggregation.Sum, *aggregation.Avg, *aggregation.Min, *aggregation.Max:
 		return strings.ToLower(a.(sql.FunctionExpression).FunctionName()), false
+	case *aggregation.StdDevPop:
+		return "stddev_pop", false
+	case *aggregation.StdDevSamp:
+		return "stddev_samp", false
+	case *aggregation.VarPop:
+		return "var_pop", false
+	case *aggregation.VarSamp:
+		return "var_samp", false
+	case *aggregation.BitAnd:
+		return "bit_and", false
+	case *aggregation.BitOr:
+		return "bit_or", false
+	case *aggregation.BitXor:
+		return "bit_xor", false
+	case *aggregation.JsonArray:
+		return "json_arrayagg", false
+	case *aggregation.JSONObjectAgg:
+		return "json_objectagg", false
 	}
 	return "", false
 }
@@ -224,11 +274,97 @@ func namedAggregate(name string, args []expr.Expr) (logical.Agg, error) {
 			return out, sql.ErrInvalidArgumentNumber.New(strings.ToUpper(name), 1, len(args))
 		}
 	default:
-		return out, unsupported("aggregate %s", name)
+		return convertedAggregate(name, args)
 	}
 	var err error
 	out.Type, err = aggType(out)
 	return out, err
+}
+
+// convertedAggregate is an aggregate whose arguments are converted first: to doubles, to 64 bits or to JSON text.
+func convertedAggregate(name string, args []expr.Expr) (logical.Agg, error) {
+	name = strings.ToLower(name)
+	switch name {
+	case "std", "stddev":
+		name = "stddev_pop"
+	case "variance":
+		name = "var_pop"
+	}
+	out := logical.Agg{Column: logical.Column{Nullable: true}, Func: logical.AggFunc(name)}
+	count := 1
+	if out.Func == logical.AggJSONObject {
+		count = 2
+	}
+	if len(args) != count {
+		return out, sql.ErrInvalidArgumentNumber.New(strings.ToUpper(name), count, len(args))
+	}
+	convert := asJSON
+	switch out.Func {
+	case logical.AggStddevPop, logical.AggStddevSamp, logical.AggVarPop, logical.AggVarSamp:
+		out.Type, convert = arrow.PrimitiveTypes.Float64, asDouble
+	case logical.AggBitAnd, logical.AggBitOr, logical.AggBitXor:
+		out.Type, out.Nullable, convert = arrow.PrimitiveTypes.Uint64, false, asBits
+	case logical.AggJSONArray, logical.AggJSONObject:
+		out.Type = arrow.BinaryTypes.String
+	default:
+		return out, unsupported("aggregate %s", name)
+	}
+	for i, a := range args {
+		if out.Func == logical.AggJSONObject && i == 0 {
+			convert = asJSONName
+		} else if out.Func == logical.AggJSONObject {
+			convert = asJSON
+		}
+		e, err := convert(a)
+		if err != nil {
+			return out, err
+		}
+		out.Args = append(out.Args, e)
+	}
+	return out, nil
+}
+
+func asDouble(e expr.Expr) (expr.Expr, error) {
+	if e.Type().ID() == arrow.FLOAT64 {
+		return e, nil
+	}
+	if t := e.Type(); isNested(t) {
+		return nil, unsupported("a deviation of a %s", t)
+	}
+	return expr.NewCast(e, arrow.PrimitiveTypes.Float64)
+}
+
+func asBits(e expr.Expr) (expr.Expr, error) {
+	none, err := expr.NewLiteral(int64(0))
+	if err != nil {
+		return nil, err
+	}
+	return expr.NewCall("|", e, none)
+}
+
+// asJSON is a value as JSON text, a NULL stays one.
+func asJSON(e expr.Expr) (expr.Expr, error) {
+	if c, ok := e.(*expr.Call); ok && (c.Func == "->" || c.Func == "to_json" || c.Func == "json_quote") {
+		return e, nil
+	}
+	return expr.NewCall("to_json", e)
+}
+
+// asJSONName is the name of a member as a JSON string.
+func asJSONName(e expr.Expr) (expr.Expr, error) {
+	text, err := expr.NewCast(e, arrow.BinaryTypes.String)
+	if err != nil {
+		return nil, err
+	}
+	return expr.NewCall("json_quote", text)
+}
+
+func isNested(t arrow.DataType) bool {
+	switch t.ID() {
+	case arrow.LIST, arrow.LARGE_LIST, arrow.FIXED_SIZE_LIST, arrow.STRUCT, arrow.MAP:
+		return true
+	}
+	return false
 }
 
 // The digits that MySQL adds to the argument's: SUM 22 before the point, AVG 4 behind it.
@@ -256,8 +392,7 @@ func aggType(a logical.Agg) (arrow.DataType, error) {
 	}
 	p, s, ok := digits(a.Args[0].Type())
 	if !ok {
-		switch a.Args[0].Type().ID() {
-		case arrow.LIST, arrow.LARGE_LIST, arrow.FIXED_SIZE_LIST, arrow.STRUCT, arrow.MAP:
+		if isNested(a.Args[0].Type()) {
 			return nil, unsupported("%s of a %s", a.Func, a.Args[0].Type())
 		}
 		return arrow.PrimitiveTypes.Float64, nil

@@ -41,6 +41,9 @@ func (sc *scope) function(f sql.FunctionExpression) (expr.Expr, error) {
 	if sessionFunctions(name) || name == "unix_timestamp" && len(f.Children()) == 0 {
 		return sc.constant(f)
 	}
+	if isGrouping(name) {
+		return sc.grouping(f.Children())
+	}
 	if name == provider.LoadFile {
 		return expr.Null(arrow.BinaryTypes.Binary), nil
 	}

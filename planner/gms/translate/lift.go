@@ -173,8 +173,8 @@ func (l *lifter) aggregate(n *logical.Aggregate) (logical.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.grouped {
-		return nil, unsupported("an aggregate over a correlated aggregate")
+	if l.grouped || n.Rollup != nil && len(l.conds) > before {
+		return nil, unsupported("an aggregate over a correlated aggregate, or WITH ROLLUP")
 	}
 	for _, e := range n.Keys {
 		if l.isOuter(e.Expr) {
@@ -189,7 +189,7 @@ func (l *lifter) aggregate(n *logical.Aggregate) (logical.Node, error) {
 		}
 	}
 	if len(l.conds) == before {
-		return &logical.Aggregate{Input: input, Keys: n.Keys, Aggs: n.Aggs}, nil
+		return n.WithChildren([]logical.Node{input}), nil
 	}
 	keys := append([]logical.Named(nil), n.Keys...)
 	for i := before; i < len(l.conds); i++ {
@@ -207,6 +207,9 @@ func (l *lifter) aggregate(n *logical.Aggregate) (logical.Node, error) {
 		l.grouped = true
 		l.above, l.count = make(map[logical.ColumnID]expr.Expr), make(map[logical.ColumnID]bool)
 		for _, a := range n.Aggs {
+			if a.Func == logical.AggBitAnd || a.Func == logical.AggBitOr || a.Func == logical.AggBitXor {
+				return nil, unsupported("%s in a correlated subquery", a.Func)
+			}
 			l.above[a.ID] = a.Ref()
 			l.count[a.ID] = a.Func == logical.AggCount || a.Func == logical.AggCountStar
 		}

@@ -204,7 +204,7 @@ func refuseExpr(e sql.Expression, reason error) error {
 	}
 	switch a := e.(type) {
 	case *aggregation.StdDevPop, *aggregation.StdDevSamp, *aggregation.VarPop, *aggregation.VarSamp:
-		return unsupported("standard deviation and variance")
+		return unsupported("%s in a statement that runs row by row (%w)", a, reason)
 	case *aggregation.Sum:
 		return refuseInexact("SUM", a.Child, reason)
 	case *aggregation.Avg:

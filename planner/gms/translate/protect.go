@@ -15,6 +15,7 @@ import (
 // that is spelled like one of the query around it would be that one.
 func protect(stmt ast.SQLNode) {
 	collateSchema(stmt)
+	callConcats(stmt)
 	_ = ast.Walk(func(n ast.SQLNode) (bool, error) {
 		switch n := n.(type) {
 		case *ast.ComparisonExpr:

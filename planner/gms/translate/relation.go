@@ -458,7 +458,7 @@ func keysAbove(keys []logical.SortKey, p *logical.Project) ([]logical.SortKey, e
 		out[i] = k
 		found := false
 		for _, e := range p.Exprs {
-			if e.Expr.String() == k.Expr.String() {
+			if expr.Equal(e.Expr, k.Expr) {
 				out[i].Expr, found = e.Ref(), true
 			}
 		}

@@ -44,7 +44,11 @@ func (w *Warnings) Flush(ctx *sql.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.pending {
-		ctx.Warn(warningCode, "%s", p.Text)
+		code := warningCode
+		if p.Code != 0 {
+			code = p.Code
+		}
+		ctx.Warn(code, "%s", p.Text)
 	}
 	w.pending = nil
 }

@@ -154,7 +154,7 @@ func windowAggregate(w *provider.Window, args []expr.Expr, f *logical.WindowFunc
 		return err
 	}
 	f.Func, f.Agg, f.Args, f.Type = exec.WindowAggregate, a.Func, a.Args, a.Type
-	f.Nullable = a.Func != logical.AggCount && a.Func != logical.AggCountStar
+	f.Nullable = a.Nullable
 	return nil
 }
 
