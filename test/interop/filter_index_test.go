@@ -5,9 +5,7 @@ package interop
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -17,7 +15,6 @@ import (
 	"github.com/lakesql/lakesql/index"
 	"github.com/lakesql/lakesql/index/segtest"
 	"github.com/lakesql/lakesql/storage"
-	"github.com/lakesql/lakesql/storage/file"
 	"github.com/lakesql/lakesql/storage/rowset"
 	"github.com/lakesql/lakesql/write"
 )
@@ -151,59 +148,6 @@ func buildFilterIndices(t *testing.T, target write.Target, opts write.FilterInde
 	} {
 		if _, err := write.BuildFilterIndex(context.Background(), table, spec, opts); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-func TestTheEngineUsesOurFilterIndices(t *testing.T) {
-	eng := StartPython(t)
-	for _, stable := range []bool{false, true} {
-		for _, v := range []file.Version{file.V21, file.V22} {
-			t.Run(fmt.Sprintf("%s stable ids %t", v, stable), func(t *testing.T) {
-				store, dir := local(t)
-				target, path := write.Target{Store: store, Dir: "t.lance"}, filepath.Join(dir, "t.lance")
-				opts := write.CreateOptions{
-					Version: v, StableRowIDs: stable, Rows: write.RowOptions{FragmentRows: 4000},
-					Parts: []write.Batches{&batches{rows: sliced(filterRows(0, 10_000), 1777)}},
-				}
-				if _, err := write.CreateTable(context.Background(), target, filterColumns, opts); err != nil {
-					t.Fatal(err)
-				}
-				buildFilterIndices(t, target, write.FilterIndexOptions{})
-				if info := eng.Info(path); len(info.Indices) != 4 {
-					t.Fatalf("the engine lists %+v", info.Indices)
-				}
-				for _, f := range filters {
-					if f.index == "" {
-						continue
-					}
-					plan := eng.Explain(Request{"path": path, "filter": f.where})
-					if !strings.Contains(plan, "ScalarIndexQuery") || !strings.Contains(plan, f.index) {
-						t.Errorf("%s: the engine's plan does not name %s:\n%s", f.where, f.index, plan)
-					}
-				}
-				sameAnswers(t, eng, path, "built")
-
-				appendRows(t, target, filterRows(10_000, 500), write.AppendOptions{})
-				sameAnswers(t, eng, path, "after our append")
-				eng.Do("append", Request{"path": path, "in": eng.Send(filterRows(10_500, 500))}, nil)
-				eng.Do("delete", Request{"path": path, "filter": "id % 10 = 3"}, nil)
-				eng.Do("update", Request{"path": path, "filter": "id % 10 = 4", "values": map[string]string{"tenant": "'moved'", "labels": "['ai','new']"}}, nil)
-				sameAnswers(t, eng, path, "after the engine's append, delete and update")
-
-				eng.Do("compact", Request{"path": path}, nil)
-				sameAnswers(t, eng, path, "after the engine's compaction")
-				eng.Do("optimize_indices", Request{"path": path}, nil)
-				sameAnswers(t, eng, path, "after the engine's index update")
-				if d := segtest.OpenDataset(t, path); (d.Stale > 0) != stable {
-					t.Errorf("%d segments may be stale", d.Stale)
-				}
-				appendRows(t, target, filterRows(11_000, 500), write.AppendOptions{})
-				buildFilterIndices(t, target, write.FilterIndexOptions{Extend: true})
-				sameAnswers(t, eng, path, "after our extension")
-				buildFilterIndices(t, target, write.FilterIndexOptions{Replace: true})
-				sameAnswers(t, eng, path, "rebuilt")
-			})
 		}
 	}
 }
