@@ -172,7 +172,8 @@ def ids_of(ds, **options):
 def do_check(r):
     """All that a step of the matrix asks: the rows, answers by index and by scan with their plans, and what indices cover."""
     ds = open_dataset(r)
-    write_rows(ds.scanner(scan_in_order=True).to_table(), r["out"])
+    if "out" in r:
+        write_rows(ds.scanner(scan_in_order=True).to_table(), r["out"])
     answers = []
     for f in r.get("filters") or []:
         answers.append({"plan": ds.scanner(columns=["id"], filter=f).explain_plan(), "index": ids_of(ds, filter=f), "scan": ids_of(ds, filter=f, use_scalar_index=False)})

@@ -97,13 +97,7 @@ func engineIDs(t *testing.T, eng *Engine, path, where string, useIndex bool) []s
 	t.Helper()
 	got := eng.Rows("scan", Request{"path": path, "filter": where, "columns": []string{"id"}, "use_scalar_index": useIndex})
 	defer got.Release()
-	ids := slices.Clone(Column(t, got, "id").(*array.Int64).Int64Values())
-	slices.Sort(ids)
-	out := make([]string, len(ids))
-	for i, id := range ids {
-		out[i] = fmt.Sprint(id)
-	}
-	return out
+	return sortedTexts(Column(t, got, "id").(*array.Int64).Int64Values())
 }
 
 // sameAnswers compares the engine by index, the engine by scan, lakesql by index and lakesql by scan. Where the engine left entries of
@@ -113,14 +107,22 @@ func sameAnswers(t *testing.T, eng *Engine, path, after string) {
 	sameAnswersTo(t, eng, path, after, filters, false)
 }
 
-func sameAnswersTo(t *testing.T, eng *Engine, path, after string, filters []filter, engineIsWrong bool) {
+// sameAnswersTo returns the engine's plans.
+func sameAnswersTo(t *testing.T, eng *Engine, path, after string, filters []filter, engineIsWrong bool) (plans []string) {
 	t.Helper()
 	d := segtest.OpenDataset(t, path)
 	asked := 0
+	var texts []string
 	for _, f := range filters {
+		texts = append(texts, f.where)
+	}
+	var theirs engineCheck
+	eng.Do("check", Request{"path": path, "filters": texts}, &theirs)
+	for i, f := range filters {
 		w := segtest.ParseWhere(t, f.where)
-		want := engineIDs(t, eng, path, f.where, false)
-		if got := engineIDs(t, eng, path, f.where, true); !slices.Equal(got, want) && d.Stale == 0 && !engineIsWrong {
+		want := sortedTexts(theirs.Answers[i].Scan)
+		plans = append(plans, theirs.Answers[i].Plan)
+		if got := sortedTexts(theirs.Answers[i].Index); !slices.Equal(got, want) && d.Stale == 0 && !engineIsWrong {
 			t.Errorf("%s, %s: the engine finds %d rows by index, %d by scan", after, f.where, len(got), len(want))
 		}
 		byIndex, byScan := d.Lookup(t, w, &asked), d.Scan(t, w, d.Live)
@@ -134,6 +136,18 @@ func sameAnswersTo(t *testing.T, eng *Engine, path, after string, filters []filt
 	if asked < len(filters) {
 		t.Errorf("%s: %d questions went to an index", after, asked)
 	}
+	return plans
+}
+
+// sortedTexts spells ids in their order.
+func sortedTexts(ids []int64) []string {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = fmt.Sprint(id)
+	}
+	return out
 }
 
 func buildFilterIndices(t *testing.T, target write.Target, opts write.FilterIndexOptions) {
