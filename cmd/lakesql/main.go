@@ -45,7 +45,7 @@ reads wide columns only for the rows that survive, and joins, aggregates and sor
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(serveCommand(), queryCommand(), demoCommand(), inspectCommand(), indexCommand(), importCommand(), versionCommand())
+	root.AddCommand(serveCommand(), queryCommand(), demoCommand(), inspectCommand(), indexCommand(), importCommand(), exportCommand(), versionCommand())
 	return root
 }
 

@@ -16,6 +16,7 @@ type namedTable struct {
 	store object.Store
 	dir   string // in the store
 	name  string // for people
+	root  string // URL of the folder, where the table was named by its place; "" = it was named in a lake
 }
 
 func (t namedTable) target() write.Target { return write.Target{Store: t.store, Dir: t.dir} }
@@ -30,7 +31,7 @@ func findTable(ctx context.Context, flag, text string, lakes []string) (namedTab
 			return namedTable{}, err
 		}
 		store, err := openStore(ctx, root)
-		return namedTable{store: store, dir: dir, name: text}, err
+		return namedTable{store: store, dir: dir, name: text, root: root}, err
 	}
 	catalogs, err := parseCatalogs("lance", lakes)
 	if err != nil {

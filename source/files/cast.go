@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/compute"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/lakesql/lakesql/internal/errs"
 )
@@ -40,6 +41,9 @@ func newCaster(from, to arrow.DataType, alloc allocator) (*caster, error) {
 	var err error
 	switch f := from.(type) {
 	case *arrow.DictionaryType:
+		if arrow.TypeEqual(from, to) {
+			return c, nil
+		}
 		return c, c.child(f.ValueType, to)
 	case arrow.ExtensionType:
 		return c, c.child(f.StorageType(), to)
@@ -264,4 +268,34 @@ func (c *caster) castStruct(ctx context.Context, a *array.Struct) (arrow.Array, 
 	out := array.NewData(c.to, a.Len(), bits.buffers(), data, a.NullN(), 0)
 	defer out.Release()
 	return array.MakeFromData(out), nil
+}
+
+// Converter turns arrays of one type into another. It is safe for concurrent use.
+type Converter struct{ caster *caster }
+
+// NewConverter returns the converter of a type into another. Errors: ErrUnsupported where there is no way.
+func NewConverter(from, to arrow.DataType, alloc memory.Allocator) (*Converter, error) {
+	c, err := newCaster(from, to, alloc)
+	return &Converter{caster: c}, err
+}
+
+// Convert returns an array of the other type, which the caller releases. Errors: ErrBadValue for a value that does not fit.
+func (c *Converter) Convert(ctx context.Context, arr arrow.Array) (arrow.Array, error) {
+	if lists, ok := arr.(array.ListLike); ok && c.caster.isSame() && len(c.caster.children) == 1 && nullsHaveItems(lists) {
+		return c.caster.castList(ctx, lists)
+	}
+	return c.caster.cast(ctx, arr)
+}
+
+// nullsHaveItems says that items stand behind a NULL.
+func nullsHaveItems(a array.ListLike) bool {
+	if a.NullN() == 0 {
+		return false
+	}
+	for i := range a.Len() {
+		if lo, hi := a.ValueOffsets(i); hi > lo && a.IsNull(i) {
+			return true
+		}
+	}
+	return false
 }

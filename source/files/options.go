@@ -38,6 +38,9 @@ func ParseFormat(text string) (Format, error) {
 	return FormatUnknown, errs.New(errs.ErrInvalid, "format %q; parquet, arrow, arrows, csv and ndjson are possible", text)
 }
 
+// FormatOfName tells the format by a file's name; FormatUnknown where it does not.
+func FormatOfName(name string) Format { return formatOfName(name) }
+
 // formatOfName tells the format by a file's name, without the suffix of a compression.
 func formatOfName(name string) Format {
 	name = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(name), ".gz"), ".zst")
