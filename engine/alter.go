@@ -305,7 +305,7 @@ func (a *alteration) add(d *ast.DDL) error {
 	c := &alteredColumn{}
 	if def := cd.Type.Default; def != nil {
 		if c.value, err = a.defaultOf(def); err != nil {
-			return errs.New(errs.ErrBadDefault, "Invalid default value for '%s': %w", name, err)
+			return badDefault(name, err)
 		}
 		if len(c.value.Reads) > 0 { // an expression over other columns fills the rows that are there; it is no default for later ones
 			cd.Type.Default = nil

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -430,20 +431,30 @@ func columnType(name string, t *ast.ColumnType, own *dialect.Table, comment stri
 func (c *change) checkDefault(def string, f arrow.Field) error {
 	stmt, _, _, err := c.e.sqle.Parser.ParseWithOptions(c.ctx, "SELECT "+def, ';', false, sql.LoadSqlMode(c.ctx).ParserOptions())
 	if err != nil {
-		return errs.New(errs.ErrBadDefault, "Invalid default value for '%s': %w", f.Name, err)
+		return badDefault(f.Name, err)
 	}
 	node, err := c.bound(c.ctx, stmt)
 	if err != nil {
-		return errs.New(errs.ErrBadDefault, "Invalid default value for '%s': %w", f.Name, err)
+		return badDefault(f.Name, err)
 	}
 	plan, err := translate.Query(c.ctx, c.res.request, node, nil)
 	if err == nil {
 		err = dml.CheckValue(c.ctx, c.env(c.ctx, nil, "", false), plan.Plan, f)
 	}
 	if err != nil {
-		return errs.New(errs.ErrBadDefault, "Invalid default value for '%s': %w", f.Name, err)
+		return badDefault(f.Name, err)
 	}
 	return nil
+}
+
+// badDefault is the error of a default that cannot be had. What is not the default's fault stays what it is.
+func badDefault(name string, err error) error {
+	for _, kind := range []error{errs.ErrIO, errs.ErrCorrupt, errs.ErrPermission, errs.ErrDiskFull, errs.ErrMemoryLimit, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, kind) {
+			return err
+		}
+	}
+	return errs.New(errs.ErrBadDefault, "Invalid default value for '%s': %w", name, err)
 }
 
 // selected plans CREATE TABLE ... SELECT and gives the table the columns of the query that the specification lacks; those that it has alone stay first.

@@ -155,7 +155,10 @@ func (e *evolution) fill(ctx context.Context, set *fileSet, f *storage.Fragment,
 		return nil, errors.Join(err, out.w.Abort())
 	}
 	done, err := out.finish(ctx)
-	if err == nil && done.GetPhysicalRows() != f.PhysicalRows() {
+	if err != nil {
+		return nil, errors.Join(err, out.w.Abort())
+	}
+	if done.GetPhysicalRows() != f.PhysicalRows() {
 		err = errors.Join(errs.New(errs.ErrInternal, "%d values for %d rows", done.GetPhysicalRows(), f.PhysicalRows()), set.remove(ctx, []*tablepb.DataFragment{done}))
 	}
 	return done, err

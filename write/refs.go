@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -85,16 +86,27 @@ func putTag(ctx context.Context, table *storage.Table, name string, ref storage.
 	return err
 }
 
-// putRef writes a file of which nobody else would write the same bytes. Where the answer got lost, the file tells.
+// putRef writes a file of which nobody else would write the same bytes. Where the answer got lost, the file tells; where that cannot be read either, the error is an errOutcome.
 func putRef(ctx context.Context, store object.Store, path string, content []byte, isNew bool) error {
 	err := store.Put(ctx, path, content, isNew)
 	if err == nil {
 		return nil
 	}
-	if there, readErr := readRef(context.WithoutCancel(ctx), store, path); readErr == nil && bytes.Equal(there, content) {
-		return nil
+	ctx = context.WithoutCancel(ctx)
+	for look := 1; ; look++ {
+		there, readErr := readRef(ctx, store, path)
+		switch {
+		case readErr == nil && bytes.Equal(there, content):
+			return nil
+		case readErr == nil && errors.Is(err, errs.ErrExists), isRefusal(err):
+			return err
+		case readErr == nil || errors.Is(readErr, errs.ErrNotFound) || look == outcomeLooks:
+			return fmt.Errorf("%w: %w", errOutcome, err)
+		}
+		if waitErr := wait(ctx, backOff(look)); waitErr != nil {
+			return fmt.Errorf("%w: %w", errOutcome, err)
+		}
 	}
-	return err
 }
 
 // DeleteTag forgets a tag; the version stays until it is cleaned up. Errors: ErrNotFound, ErrIO.
@@ -179,6 +191,9 @@ func CreateBranch(ctx context.Context, table *storage.Table, name string, ref st
 	}
 	target.hint(ctx, s.Version())
 	if err := putRef(ctx, store, file, b, true); err != nil {
+		if errors.Is(err, errOutcome) { // the branch may be there
+			return err
+		}
 		return errors.Join(err, removeTree(context.WithoutCancel(ctx), store, target.Dir))
 	}
 	return nil

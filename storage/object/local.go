@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -204,16 +205,24 @@ func (l *Local) create(ctx context.Context, p string) (*localWriter, error) {
 	temp := filepath.Join(filepath.Dir(final), TempPrefix+uuid.NewString())
 	for attempt := 1; ; attempt++ {
 		if err := os.MkdirAll(filepath.Dir(final), 0o777); err != nil { //nolint:gosec // the umask decides, as for any data file
-			return nil, kindOf(err, "create", p)
+			return nil, createError(err, p)
 		}
 		f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // as above
 		if err == nil {
 			return &localWriter{path: p, final: final, temp: temp, file: f}, nil
 		}
 		if !errors.Is(err, os.ErrNotExist) || attempt == createAttempts { // else a clean-up has removed the folder, being empty
-			return nil, kindOf(err, "create", p)
+			return nil, createError(err, p)
 		}
 	}
+}
+
+// createError is kindOf for what was to be made: a file that stands where a folder should be is nothing that was not found.
+func createError(err error, p string) error {
+	if errors.Is(err, syscall.ENOTDIR) {
+		return errs.New(errs.ErrInvalid, "create %q: a file stands where a folder should be: %w", p, syscall.ENOTDIR)
+	}
+	return kindOf(err, "create", p)
 }
 
 // createAttempts is how often a folder is made for a file.

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package crash
 
@@ -32,7 +32,7 @@ import (
 
 // What a process of this test binary is to do, where it is a child.
 const (
-	envChild  = "LAKESQL_CRASH_CHILD" // serve: serve the folder; perform: run a statement and die at an operation
+	envChild  = "LAKESQL_CRASH_CHILD" // serve: serve the folder; perform: run a statement and die at an operation; refused: write without rights
 	envFolder = "LAKESQL_CRASH_FOLDER"
 	envName   = "LAKESQL_CRASH_STATEMENT"
 	envAt     = "LAKESQL_CRASH_AT"
@@ -62,8 +62,11 @@ func child(kind string) error {
 	if err != nil {
 		return err
 	}
-	if kind == "perform" {
+	switch kind {
+	case "perform":
 		return performAndDie(e, faulty)
+	case "refused":
+		return runRefused(e, local)
 	}
 	srv, err := server.Start(ctx, e, server.Options{})
 	if err != nil {
