@@ -30,7 +30,7 @@ type Batches interface {
 type RowOptions struct {
 	FragmentRows int64 // most rows of a fragment; 0 = 1,048,576
 	FileBytes    int64 // a fragment ends after about this many bytes; 0 = 64 GiB
-	PageBytes    int   // about how many bytes of values a page holds; 0 = 8 MiB
+	PageBytes    int   // about how many bytes of values a page holds; 0 = 6 MiB
 	Parallel     int   // parts written at one time; 0 = one per core
 }
 

@@ -39,7 +39,8 @@ type measured struct {
 	Rows    int64
 	Seconds float64 // of the wall
 	Durable float64 // until what was written was on the disk too; lakesql's Seconds include that
-	CPU     float64 // seconds of all threads
+	User    float64 // seconds of CPU, all threads
+	System  float64 // and in the system
 	memory  float64 // bytes that came on top while the step ran, mappings of files not counted
 }
 
@@ -237,7 +238,8 @@ func sum(name string, steps []measured) measured {
 		out.Rows += s.Rows
 		out.Seconds += s.Seconds
 		out.Durable += s.Durable
-		out.CPU += s.CPU
+		out.User += s.User
+		out.System += s.System
 		out.memory = max(out.memory, s.memory)
 	}
 	return out

@@ -131,7 +131,7 @@ func (b *bench) report(w io.Writer) {
 	}
 	seconds := func(m measured) float64 { return m.Seconds }
 	durable := func(m measured) float64 { return m.Durable }
-	cpu := func(m measured) float64 { return m.CPU }
+	cpu := func(m measured) float64 { return m.User + m.System }
 	memory := func(m measured) float64 { return m.memory }
 	out("%s", "\n| work | rows | seconds | pylance | ratio | with fsync | ratio | CPU seconds | pylance | ratio | MiB | pylance | ratio |\n|---|"+strings.Repeat("---:|", 12)+"\n")
 	for _, k := range b.order {
@@ -168,7 +168,7 @@ func (b *bench) reportUpdates(out func(string, ...any)) {
 		share := func(engine string, of func(measured) float64) float64 {
 			return 100 * l.median(engine, of) / build.median(engine, of)
 		}
-		seconds, cpu := func(m measured) float64 { return m.Seconds }, func(m measured) float64 { return m.CPU }
+		seconds, cpu := func(m measured) float64 { return m.Seconds }, func(m measured) float64 { return m.User + m.System }
 		out("| %s %s | %.1f %% | %.1f %% | %.1f %% | %.1f %% |\n", l.table, l.step,
 			share("lakesql", seconds), share("pylance", seconds), share("lakesql", cpu), share("pylance", cpu))
 	}

@@ -35,22 +35,26 @@ func (s *signals) step(name string, work func() (rows int64, err error)) error {
 	if _, err := bufio.NewReader(s.in).ReadString('\n'); err != nil {
 		return err
 	}
-	start, cpu := time.Now(), cpuSeconds()
+	start := time.Now()
+	user, system := cpuSeconds()
 	rows, err := work()
 	if err != nil {
 		return err
 	}
-	seconds := time.Since(start).Seconds()
-	return json.NewEncoder(s.out).Encode(measured{Step: name, Rows: rows, Seconds: seconds, Durable: seconds, CPU: cpuSeconds() - cpu})
+	m := measured{Step: name, Rows: rows, Seconds: time.Since(start).Seconds()}
+	m.Durable = m.Seconds
+	m.User, m.System = cpuSeconds()
+	m.User, m.System = m.User-user, m.System-system
+	return json.NewEncoder(s.out).Encode(m)
 }
 
-// cpuSeconds is what this process has used so far.
-func cpuSeconds() float64 {
+// cpuSeconds is what all threads of this process have used so far, in their own code and in the system's.
+func cpuSeconds() (user, system float64) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
+		return 0, 0
 	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+	return float64(u.Utime.Nano()) / 1e9, float64(u.Stime.Nano()) / 1e9
 }
 
 // runTask does lakesql's side of a task.

@@ -66,7 +66,9 @@ func TestSortOfTextIsThatByComparison(t *testing.T) {
 		}
 		w := wideSort{b.text}
 		want := slices.Clone(b.wide)
-		slices.SortFunc(want, func(x, y wideRow) int { return cmp.Or(bytes.Compare(w.value(x), w.value(y)), cmp.Compare(x.row, y.row)) })
+		slices.SortFunc(want, func(x, y wideRow) int {
+			return cmp.Or(bytes.Compare(w.value(x), w.value(y)), cmp.Compare(x.row, y.row))
+		})
 		b.sort()
 		if !slices.EqualFunc(b.wide, want, func(x, y wideRow) bool { return x.row == y.row }) {
 			t.Errorf("%s: the order differs", name)

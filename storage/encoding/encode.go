@@ -13,18 +13,21 @@ import (
 )
 
 const (
-	defaultPageBytes = 8 << 20
+	// defaultPageBytes is below the engine's 8 MiB, so that a writer holds less than the engine's although pages are written while the next ones are made.
+	defaultPageBytes = 6 << 20
 	// stepRows bounds how many rows are taken apart at once, and so the size of the scratch levels.
 	stepRows = 4096
+	// pageSteps is how many steps a page takes at least, so that it ends near its bound.
+	pageSteps = 8
 	// hiddenMax bounds the entries without a value in a page, so that no chunk exceeds the 65535 levels that its header can count.
 	hiddenMax = 32 << 10
 	// depthMax bounds the nesting of types.
 	depthMax = 64
 )
 
-// EncodeOptions says how pages are made. The zero value is a page of 8 MiB of file version 2.1.
+// EncodeOptions says how pages are made. The zero value is a page of 6 MiB of file version 2.1.
 type EncodeOptions struct {
-	PageBytes int  // about how many bytes of values a page holds; 0 = 8 MiB
+	PageBytes int  // about how many bytes of values a page holds; 0 = 6 MiB
 	V22       bool // the file is version 2.2: chunks may exceed 32 KiB and constant pages are allowed
 }
 
@@ -155,14 +158,20 @@ func (c *ColumnEncoder) Append(ctx context.Context, arr arrow.Array, emit func(l
 			return err
 		}
 		hi := min(lo+stepRows, arr.Len())
-		for hi-lo > 1 && SliceBytes(arr, lo, hi) > int64(c.opts.PageBytes) {
+		for hi-lo > 1 && SliceBytes(arr, lo, hi) > int64(c.opts.PageBytes)/pageSteps {
 			hi = lo + (hi-lo)/2
 		}
 		for i, leaf := range c.leaves {
+			before := leaf.sizeBytes()
 			if err := leaf.add(arr, lo, hi); err != nil {
 				return err
 			}
-			if leaf.sizeBytes() < c.opts.PageBytes && leaf.hidden < hiddenMax {
+			size := leaf.sizeBytes()
+			most := c.opts.PageBytes
+			if leaf.isWide() { // a read touches single values: larger pages gain nothing, and every one is held up to three times
+				most -= most / 3
+			}
+			if size+(size-before) <= most && leaf.hidden < hiddenMax {
 				continue
 			}
 			if err := c.cut(i, emit); err != nil {
@@ -178,7 +187,8 @@ func (c *ColumnEncoder) Append(ctx context.Context, arr arrow.Array, emit func(l
 func (c *ColumnEncoder) Release() {
 	for _, l := range c.leaves {
 		giveBuffer(l.data)
-		l.data = nil
+		giveWords(l.ends)
+		l.data, l.ends = nil, nil
 	}
 }
 

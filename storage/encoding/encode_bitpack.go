@@ -2,6 +2,7 @@ package encoding
 
 import (
 	"math/bits"
+	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 )
@@ -51,32 +52,36 @@ func bitsOf[T packWord](src []T) int {
 }
 
 // appendPacked appends one block of at most 1024 values in packed form: a word with the width, then the words. Missing values are zero.
-func appendPacked[T packWord](dst []byte, src []T, wordBits int, toBytes func([]T) []byte) []byte {
-	var in, out [packBlock]T
-	full := src
+func appendPacked[T packWord](dst []byte, src []T, wordBits int) []byte {
 	if len(src) < packBlock {
+		var in [packBlock]T
 		copy(in[:], src)
-		full = in[:]
+		return appendPacked(dst, in[:], wordBits)
 	}
+	var out [packBlock + 1]T
 	width := bitsOf(src)
-	header := [1]T{T(width)}
-	dst = append(dst, toBytes(header[:])...)
-	words := out[:packBlock*width/wordBits]
-	packLanes(words, full, width, wordBits)
-	return append(dst, toBytes(words)...)
+	out[0] = T(width)
+	words := out[:1+packBlock*width/wordBits]
+	packLanes(words[1:], src, width, wordBits)
+	return append(dst, wordBytes(words)...)
+}
+
+// wordBytes views words as the bytes that they are on disk.
+func wordBytes[T packWord](words []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*int(unsafe.Sizeof(words[0])))
 }
 
 // appendInlinePacked appends the n values of valueBytes each as an inline bitpacked block.
 func appendInlinePacked(dst, values []byte, valueBytes int) []byte {
 	switch valueBytes {
 	case 1:
-		return appendPacked(dst, values, 8, func(b []uint8) []byte { return b })
+		return appendPacked(dst, values, 8)
 	case 2:
-		return appendPacked(dst, arrow.Uint16Traits.CastFromBytes(values), 16, arrow.Uint16Traits.CastToBytes)
+		return appendPacked(dst, arrow.Uint16Traits.CastFromBytes(values), 16)
 	case 4:
-		return appendPacked(dst, arrow.Uint32Traits.CastFromBytes(values), 32, arrow.Uint32Traits.CastToBytes)
+		return appendPacked(dst, arrow.Uint32Traits.CastFromBytes(values), 32)
 	}
-	return appendPacked(dst, arrow.Uint64Traits.CastFromBytes(values), 64, arrow.Uint64Traits.CastToBytes)
+	return appendPacked(dst, arrow.Uint64Traits.CastFromBytes(values), 64)
 }
 
 // widthOf returns the width of the largest of the fixed-width values.

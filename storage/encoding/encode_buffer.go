@@ -3,6 +3,8 @@ package encoding
 import (
 	"math/bits"
 	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow"
 )
 
 // pooledMin is the smallest buffer that is kept for another page: making and clearing the large ones costs more than filling them.
@@ -38,6 +40,34 @@ func withRoom(b []byte, n int) []byte {
 		return b
 	}
 	out := append(takeBuffer(max(2*cap(b), len(b)+n)), b...)
+	giveBuffer(b)
+	return out
+}
+
+// takeWords is takeBuffer for n words.
+func takeWords(n int) []uint32 {
+	b := takeBuffer(4 * n)
+	return arrow.Uint32Traits.CastFromBytes(b[:cap(b)])[:0]
+}
+
+func giveWords(w []uint32) { giveBuffer(arrow.Uint32Traits.CastToBytes(w[:cap(w)])) }
+
+// withWords is withRoom for n more words.
+func withWords(w []uint32, n int) []uint32 {
+	if cap(w)-len(w) >= n {
+		return w
+	}
+	out := append(takeWords(max(2*cap(w), len(w)+n)), w...)
+	giveWords(w)
+	return out
+}
+
+// trimmed is b in a buffer that is not much larger, so that a page that waits to be written holds no more than it has.
+func trimmed(b []byte) []byte {
+	if cap(b) < 2*pooledMin || 2*len(b) > cap(b) {
+		return b
+	}
+	out := append(takeBuffer(len(b)), b...)
 	giveBuffer(b)
 	return out
 }

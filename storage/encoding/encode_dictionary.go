@@ -153,7 +153,7 @@ func (b *leafBuilder) dictionaryOf() (*dictionaryMaker, []uint32) {
 		}
 	}
 	d := newDictionaryMaker(width, itemsMax, bytesMax)
-	indices := make([]uint32, b.slots)
+	indices := takeWords(b.slots)[:b.slots]
 	last := uint32(0)
 	for i := range indices {
 		if b.slotNull != nil && b.slotNull[i] != 0 {
@@ -162,6 +162,7 @@ func (b *leafBuilder) dictionaryOf() (*dictionaryMaker, []uint32) {
 		}
 		at, ok := d.number(b.slotValue(i))
 		if !ok {
+			giveWords(indices)
 			return nil, nil
 		}
 		indices[i], last = at, at
@@ -213,9 +214,10 @@ func (b *leafBuilder) dictionaryChunks(opts EncodeOptions, other int) chunkValue
 	page := d.page(b.offset64)
 	b.zipDictionary(page, opts)
 	if size += len(page.buffer); !b.isDictionary && size > other-other/5 {
+		giveWords(indices)
 		return nil
 	}
-	return dictionaryValues{chunkValues: values, page: page}
+	return dictionaryValues{chunkValues: values, page: page, indices: indices}
 }
 
 // indexData is the indices in that many bytes each.
@@ -249,7 +251,8 @@ func (b *leafBuilder) zipDictionary(page *pageDictionary, opts EncodeOptions) {
 // dictionaryValues are indices into the dictionary of their page, packed or as runs.
 type dictionaryValues struct {
 	chunkValues
-	page *pageDictionary
+	page    *pageDictionary
+	indices []uint32 // what chunkValues packs, unless it is of another width
 }
 
 func (v dictionaryValues) dictionary() *pageDictionary { return v.page }

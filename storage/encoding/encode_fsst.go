@@ -326,7 +326,7 @@ func (b *leafBuilder) fsst() *fsstValues {
 		return nil
 	}
 	out := takeBuffer(len(b.data)/2 + len(b.data)/8)
-	ends := make([]uint32, len(b.ends))
+	ends := takeWords(len(b.ends))[:len(b.ends)]
 	from := uint32(0)
 	for i, to := range b.ends {
 		out = e.appendValue(out, b.data[from:to])

@@ -163,7 +163,9 @@ func (z *zipWriter) zipVariable() (*encpb.CompressiveEncoding, error) {
 	}
 	if coded != nil {
 		giveBuffer(coded)
+		giveWords(ends)
 	}
+	z.out = trimmed(z.out)
 	return message, nil
 }
 

@@ -2,7 +2,6 @@ package encoding
 
 import (
 	"math"
-	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -333,10 +332,7 @@ func appendVariable[T int32 | int64](b *leafBuilder, data []byte, offsets []T) e
 	at := T(len(b.data)) - first
 	b.data = append(withRoom(b.data, int(last-first)), data[first:last]...)
 	n, more := len(b.ends), len(offsets)-1
-	if cap(b.ends)-n < more {
-		b.ends = slices.Grow(b.ends, max(n, more))
-	}
-	b.ends = b.ends[:n+more]
+	b.ends = withWords(b.ends, more)[:n+more]
 	ends := b.ends[n:]
 	prev, longest := first, T(0)
 	for i, off := range offsets[1:] {

@@ -22,12 +22,21 @@ func (b *leafBuilder) encodeMiniBlock(lv pageLevels, opts EncodeOptions) (*Page,
 	}
 	w := chunkWriter{lv: lv, vals: vals, v22: opts.V22}
 	w.rep, w.def = codecFor(lv.rep, lv.maxRep, opts.V22), codecFor(lv.def, lv.maxDef, opts.V22)
-	w.chunks = takeBuffer(len(b.data) + 4*len(b.ends) + lv.entries/2 + 4096) // about the size of plain values, so that it grows seldom
+	room := len(b.data) + 4*len(b.ends) + lv.entries/32 + 4096 // about the size of plain values, so that it grows seldom
+	if hasLevels := lv.rep != nil || lv.def != nil; hasLevels {
+		room += lv.entries / 2
+	}
+	w.chunks = takeBuffer(room)
 	if err := w.run(b.slots); err != nil {
 		return nil, err
 	}
-	if f, ok := vals.(*fsstValues); ok {
-		giveBuffer(f.data)
+	w.chunks = trimmed(w.chunks)
+	switch v := vals.(type) {
+	case *fsstValues:
+		giveBuffer(v.data)
+		giveWords(v.ends)
+	case dictionaryValues:
+		giveWords(v.indices)
 	}
 	m := &encpb.MiniBlockLayout{
 		ValueCompression: vals.message(),

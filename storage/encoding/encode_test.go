@@ -187,7 +187,7 @@ func TestThePageLayoutFitsTheValues(t *testing.T) {
 		{"large vectors with nulls", vectors(100, 64, false), EncodeOptions{}, []string{"0: 100 rows from 0, zip [3]"}},
 		{
 			"pages by bytes", int64s(10_000, func(i int) int64 { return -int64(i) }, nil), EncodeOptions{PageBytes: 40_000},
-			[]string{"0: 8192 rows from 0, chunks flat [1]", "0: 1808 rows from 8192, chunks flat [1]"},
+			[]string{"0: 4608 rows from 0, chunks flat [1]", "0: 4915 rows from 4608, chunks flat [1]", "0: 477 rows from 9523, chunks flat [1]"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 )
 
 // sliceBytesMax is about how much of a batch is encoded before its pages are written out.
-const sliceBytesMax = 32 << 20
+const sliceBytesMax = 8 << 20
 
 // jsonLogical is the type string of JSON columns.
 const jsonLogical = "json"
@@ -30,7 +30,7 @@ const jsonLogical = "json"
 type WriterOptions struct {
 	Version   Version           // V21 or V22; zero = V22
 	Metadata  map[string][]byte // schema metadata beside that of the schema
-	PageBytes int               // about how many bytes of values a page holds; 0 = 8 MiB
+	PageBytes int               // about how many bytes of values a page holds; 0 = 6 MiB
 	Parallel  int               // columns encoded at one time; 0 = GOMAXPROCS
 	Budget    *mem.Budget       // pays for what the writer keeps; nil = nobody
 }
