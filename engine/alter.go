@@ -33,9 +33,19 @@ type alteredColumn struct {
 	value *translate.Computed // of a new column in the rows that exist; nil = NULL, or the type's implicit default where it is NOT NULL
 }
 
-// isRetyped says that the column's values have to be written anew.
+// isRetyped says that the column's values have to be written anew. JSON of other engines, which shows as text, is stored in another form than text.
 func (c *alteredColumn) isRetyped() bool {
-	return c.old != nil && !arrow.TypeEqual(c.old.Type, c.field.Type)
+	return c.old != nil && (!arrow.TypeEqual(c.old.Type, c.field.Type) || coltype.IsStoredJSON(*c.old) != coltype.IsStoredJSON(c.field))
+}
+
+// keepJSON leaves a column JSON in the form of other engines that is declared JSON again.
+func (c *alteredColumn) keepJSON() {
+	if c.old == nil || !coltype.IsStoredJSON(*c.old) || c.old.Metadata.Equal(c.field.Metadata) {
+		return
+	}
+	if name, _ := coltype.Declared(c.field); name == "json" {
+		c.field = coltype.AsStoredJSON(c.field)
+	}
 }
 
 func (c *change) alterationOf(name dialect.TableName) (*alteration, error) {
@@ -89,12 +99,18 @@ func (a *alteration) run(clauses []*ast.DDL, add []*dialect.CreateIndex, drop []
 	if err := a.namesDiffer(); err != nil {
 		return err
 	}
+	for _, c := range a.columns {
+		c.keepJSON()
+	}
 	change := write.Alteration{}
 	if a.changesColumns() {
 		for _, c := range a.columns {
 			column := write.AlteredColumn{Field: c.field}
 			if c.old != nil {
 				column.From = c.old.Name
+			}
+			if c.old != nil && !c.isRetyped() {
+				column.Field.Type = a.table.StoredType(c.old.Name)
 			}
 			change.Columns = append(change.Columns, column)
 		}

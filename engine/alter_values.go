@@ -62,6 +62,12 @@ func (a *alteration) compute() *write.ColumnValues {
 	}
 	var mu sync.Mutex // warnings go to the session one at a time
 	out.Compute = func(_ context.Context, rows arrow.RecordBatch) ([]arrow.Array, error) {
+		rows.Retain() // Shown releases what it is given
+		rows, err := a.table.Shown(rows, nil)
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Release()
 		env := a.env(a.ctx, a.cat, a.table.Ref().Table, false)
 		warn := env.Warn
 		env.Warn = func(err error) { mu.Lock(); defer mu.Unlock(); warn(err) }

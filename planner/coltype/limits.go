@@ -17,9 +17,32 @@ type Limits struct {
 	JSON         bool
 }
 
+// JSON columns of other engines say so by an extension type; their values come as text.
+const (
+	keyExtension  = "ARROW:extension:name"
+	jsonExtension = "lance.json"
+)
+
+// IsStoredJSON says that a column is JSON in the form of other engines: JSONB in the table, text here.
+func IsStoredJSON(f arrow.Field) bool {
+	ext, _ := f.Metadata.GetValue(keyExtension)
+	return ext == jsonExtension && f.Type.ID() == arrow.STRING
+}
+
+// AsStoredJSON makes a column of text JSON in that form.
+func AsStoredJSON(f arrow.Field) arrow.Field {
+	all := f.Metadata.ToMap()
+	all[keyExtension] = jsonExtension
+	f.Metadata = arrow.MetadataFrom(all)
+	return f
+}
+
 // Declared returns the declared type of a field and its argument (0 where it has none); "" where nothing was declared.
 func Declared(f arrow.Field) (name string, n int) {
 	text, ok := f.Metadata.GetValue(KeyType)
+	if !ok && IsStoredJSON(f) {
+		return "json", 0
+	}
 	if !ok {
 		return "", 0
 	}

@@ -3,6 +3,7 @@ package lance
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -10,6 +11,7 @@ import (
 	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/rowset"
+	"github.com/lakesql/lakesql/storage/schema"
 )
 
 // Table is one version of one dataset.
@@ -18,6 +20,7 @@ type Table struct {
 	ref     exec.TableRef
 	snap    *storage.Snapshot
 	schema  *arrow.Schema
+	json    map[string]*schema.Field // columns that are shown as text
 	groups  []indexGroup
 	zones   uint64 // the number in the index cache under which zones of columns are kept
 }
@@ -29,7 +32,8 @@ var (
 )
 
 func newTable(c *Catalog, name string, snap *storage.Snapshot) *Table {
-	t := &Table{catalog: c, ref: exec.TableRef{Source: c.name, Table: name, Version: snap.Version()}, snap: snap, schema: snap.ArrowSchema()}
+	t := &Table{catalog: c, ref: exec.TableRef{Source: c.name, Table: name, Version: snap.Version()}, snap: snap, json: jsonColumns(snap)}
+	t.schema = shownSchema(snap, t.json)
 	if snap.IsOverlay() { // what one transaction sees: no other ref may be equal
 		t.ref.Branch = fmt.Sprintf("staged-%d", c.staged.Add(1))
 	}
@@ -69,12 +73,21 @@ func (t *Table) ColumnBytes(ctx context.Context, column string) int64 {
 type tableScan struct {
 	scan  *storage.Scan
 	table *Table
+	alloc memory.Allocator
 }
 
-func (s tableScan) Reader() exec.BatchReader { return s.scan.Reader() }
+func (s tableScan) Reader() exec.BatchReader {
+	if s.table.json == nil {
+		return s.scan.Reader()
+	}
+	return shownReader{s.scan.Reader(), s.table, s.alloc}
+}
 
 // Scan implements exec.Table.
 func (t *Table) Scan(ctx context.Context, req exec.ScanRequest) (exec.TableScan, error) {
+	if t.json != nil {
+		req.Codes = slices.DeleteFunc(slices.Clone(req.Codes), func(name string) bool { return t.json[name] != nil })
+	}
 	scan, err := t.snap.Scan(ctx, storage.ScanOptions{
 		Columns: named(req.Columns), Fragments: req.Fragments, Candidates: req.Among, BatchRows: req.BatchRows, Alloc: req.Alloc, Codes: req.Codes,
 		WithRowAddr: req.RowAddr,
@@ -82,7 +95,7 @@ func (t *Table) Scan(ctx context.Context, req exec.ScanRequest) (exec.TableScan,
 	if err != nil {
 		return nil, err
 	}
-	return tableScan{scan, t}, nil
+	return tableScan{scan, t, req.Alloc}, nil
 }
 
 // named is the columns for storage, where nil means all of them; in a plan it means none.
@@ -95,7 +108,11 @@ func named(columns []string) []string {
 
 // Take implements exec.Addressable.
 func (t *Table) Take(ctx context.Context, addrs []rowset.RowAddr, columns []string, alloc memory.Allocator) (arrow.RecordBatch, error) {
-	return t.snap.Take(ctx, addrs, storage.TakeOptions{Columns: named(columns), Alloc: alloc})
+	b, err := t.snap.Take(ctx, addrs, storage.TakeOptions{Columns: named(columns), Alloc: alloc})
+	if err != nil {
+		return nil, err
+	}
+	return t.Shown(b, alloc)
 }
 
 // LiveRows implements exec.Addressable.

@@ -1,7 +1,9 @@
 package encoding
 
 import (
+	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -81,6 +83,31 @@ func FuzzJSONB(f *testing.F) {
 		isJSONB(b, 0)
 		if got, err := AppendJSONB(nil, b); err == nil && !isJSONB(got, 0) {
 			t.Fatalf("%q became %x", b, got)
+		}
+	})
+}
+
+// FuzzJSONText: stored values of any bytes become text that parses, or an error; text that comes of what was stored from text is stored the same way again.
+func FuzzJSONText(f *testing.F) {
+	for _, text := range []string{`{"a":1,"b":[-2,3.5,true,null,"x\"y"]}`, "[]", "70000", `"z"`, "-1", "1e300", "18446744073709551615"} {
+		stored, err := AppendJSONB(nil, []byte(text))
+		if err != nil {
+			f.Fatal(err)
+		}
+		shown, err := AppendJSONText(nil, stored)
+		if err != nil {
+			f.Fatalf("%s: %v", text, err)
+		}
+		if again, err := AppendJSONB(nil, shown); err != nil || !bytes.Equal(again, stored) {
+			f.Fatalf("%s shows as %s, which is stored as %x, not %x: %v", text, shown, again, stored, err)
+		}
+		f.Add(stored)
+	}
+	f.Add([]byte{0x20, 0, 0, 0, 0x20, 0, 0, 1, 0x40})
+	f.Fuzz(func(t *testing.T, stored []byte) {
+		shown, err := AppendJSONText(nil, stored)
+		if err == nil && !json.Valid(shown) {
+			t.Fatalf("%x shows as %s", stored, shown)
 		}
 	})
 }

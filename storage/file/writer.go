@@ -23,9 +23,6 @@ import (
 // sliceBytesMax is about how much of a batch is encoded before its pages are written out.
 const sliceBytesMax = 8 << 20
 
-// jsonLogical is the type string of JSON columns.
-const jsonLogical = "json"
-
 // WriterOptions tunes NewWriter. The zero value is the default.
 type WriterOptions struct {
 	Version   Version           // V21 or V22; zero = V22
@@ -107,7 +104,7 @@ func NewWriter(w object.Writer, s *schema.Schema, opts WriterOptions) (*Writer, 
 	enc := encoding.EncodeOptions{PageBytes: out.opts.PageBytes, V22: out.opts.Version == V22}
 	for _, f := range s.Fields {
 		for d := range f.All() {
-			if err := checkField(d, d == f); err != nil {
+			if err := checkField(d); err != nil {
 				return nil, err
 			}
 		}
@@ -143,7 +140,7 @@ func ownedLeaves(f *schema.Field) []*schema.Field {
 }
 
 // checkField refuses fields whose metadata asks for a layout that readers then expect and that is not written.
-func checkField(f *schema.Field, isTop bool) error {
+func checkField(f *schema.Field) error {
 	if f.ID < 0 {
 		return errs.New(errs.ErrInvalid, "column %q has no field id", f.Name)
 	}
@@ -153,9 +150,6 @@ func checkField(f *schema.Field, isTop bool) error {
 	}
 	if isBlobV2(f) {
 		return errs.New(errs.ErrUnsupported, "column %q: writing columns of type %s", f.Name, f.Metadata[extensionName])
-	}
-	if f.Logical == jsonLogical && !isTop {
-		return errs.New(errs.ErrUnsupported, "column %q: writing JSON inside other types", f.Name)
 	}
 	return nil
 }
@@ -215,10 +209,12 @@ func (w *Writer) storeJSON(arrays []arrow.Array) (done func(), err error) {
 		}
 	}
 	for i, c := range w.columns {
-		if c.field.Logical != jsonLogical {
+		if !c.field.HasJSON() {
 			continue
 		}
-		a, err := encoding.JSONColumn(arrays[i], memory.DefaultAllocator)
+		a, err := c.field.MapJSON(arrays[i], arrow.BinaryTypes.LargeBinary, func(arr arrow.Array) (arrow.Array, error) {
+			return encoding.JSONColumn(arr, memory.DefaultAllocator)
+		})
 		if err != nil {
 			return done, fmt.Errorf("column %q: %w", c.field.Name, err)
 		}

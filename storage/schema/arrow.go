@@ -53,6 +53,9 @@ func fromArrowField(af arrow.Field, depth int, count *int) (*Field, error) {
 			f.Metadata[extensionMetadataKey] = m
 		}
 	}
+	if id := f.Type.ID(); f.Metadata[extensionNameKey] == jsonExtension && (id == arrow.STRING || id == arrow.LARGE_STRING) {
+		f.Type = arrow.BinaryTypes.LargeBinary // text is stored as JSONB
+	}
 	children, err := childFields(f.Type)
 	if err != nil {
 		return nil, err
