@@ -2,14 +2,21 @@ package interop
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/lakesql/lakesql/engine"
+	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/testutil"
+	"github.com/lakesql/lakesql/storage/file"
+	"github.com/lakesql/lakesql/storage/object"
 	"github.com/lakesql/lakesql/test/lakes"
+	"github.com/lakesql/lakesql/write"
 )
 
 // TestThePairwiseSelection: each pair of levels of two factors occurs in a case, and each type of an indexed column.
@@ -86,5 +93,14 @@ func TestRefusals(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), r.says) {
 			t.Errorf("%s: %v", r.statement, err)
 		}
+	}
+}
+
+// TestListsOfStructsNeedNewFiles: fixed-size lists of structs, which SQL cannot spell, are refused by name in 2.1 too.
+func TestListsOfStructsNeedNewFiles(t *testing.T) {
+	c := arrow.Field{Name: "c", Type: arrow.FixedSizeListOf(3, arrow.StructOf(arrow.Field{Name: "n", Type: arrow.PrimitiveTypes.Int32}))}
+	_, err := write.CreateTable(context.Background(), write.Target{Store: object.NewMemory("test"), Dir: "t.lance"}, arrow.NewSchema([]arrow.Field{c}, nil), write.CreateOptions{Version: file.V21})
+	if !errors.Is(err, errs.ErrUnsupported) || !strings.Contains(err.Error(), `column "c"`) {
+		t.Error(err)
 	}
 }
