@@ -1,5 +1,5 @@
-// Command lakesql queries Lance lakehouses in SQL: over the MySQL protocol (serve), or from the command line (query). It also makes a lake to try (demo) and
-// shows what is in its files (inspect).
+// Command lakesql queries Lance lakehouses in SQL: over the MySQL protocol (serve), or from the command line (query). It also moves files into
+// tables and back (import, export), makes a lake to try (demo) and shows what is in its files (inspect).
 package main
 
 import (
@@ -41,7 +41,9 @@ func rootCommand() *cobra.Command {
 reads wide columns only for the rows that survive, and joins, aggregates and sorts the rest.`,
 		Example: `  lakesql demo                                         # make a lake and serve it
   lakesql serve --lake prod=/data/lake                 # serve a folder of NAME.lance to MySQL clients
-  lakesql query --lake prod=/data/lake -e 'SHOW TABLES'`,
+  lakesql query --lake prod=/data/lake -e 'SHOW TABLES'
+  lakesql import 'data/*.parquet' --lake prod=/data/lake --into prod.images
+  lakesql export prod.images --lake prod=/data/lake --to images.parquet`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

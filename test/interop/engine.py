@@ -14,6 +14,7 @@ try:
     from lance.query import MatchQuery
     import pyarrow as pa
     import pyarrow.ipc as ipc
+    import pyarrow.parquet as pq
 except ImportError as e:
     print(json.dumps({"error": f"{e}; run test/interop/setup"}), flush=True)
     sys.exit(3)
@@ -267,6 +268,52 @@ def do_held_append(r):
 def do_held_delete(r):
     held[r["key"]].delete(r["filter"])
     return {"version": held[r["key"]].version}
+
+
+def load(path):
+    if path.endswith(".lance"):
+        return lance.dataset(path).to_table()
+    if path.endswith(".parquet"):
+        return pq.read_table(path)
+    return ipc.open_file(path).read_all()
+
+
+def do_write_file(r):
+    table = read_rows(r["rows"])
+    drop = [f.name for f in table.schema if pa.types.is_nested(f.type) and "dictionary" in str(f.type)] # Parquet's writer takes no lists of codes
+    table = table.drop_columns(drop)
+    if r["path"].endswith(".parquet"):
+        pq.write_table(table, r["path"], row_group_size=r["batch"])
+    else:
+        with ipc.new_file(r["path"], table.schema) as w:
+            w.write_table(table, max_chunksize=r["batch"])
+    return {"columns": table.num_columns}
+
+
+def values(column, like):
+    """The values of a column under another column's type, where it is only a matter of how they are kept."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    try:
+        return column.cast(like)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return column
+
+
+def do_same(r):
+    """Compares two files or datasets and returns what differs."""
+    a, b = load(r["a"]), load(r["b"])
+    b.validate(full=True)
+    if a.column_names != b.column_names:
+        return [f"columns {a.column_names} and {b.column_names}"]
+    out = []
+    for name in a.column_names:
+        x = a[name].cast(a[name].type.value_type) if pa.types.is_dictionary(a[name].type) else a[name]
+        y = values(b[name], x.type)
+        if not x.equals(y) and x.to_pylist() != y.to_pylist():
+            at = next((i for i, (v, w) in enumerate(zip(x.to_pylist(), y.to_pylist())) if v != w), -1)
+            out.append(f"{name} {a[name].type}, {b[name].type}, row {at}: {x[at]} and {y[at]}")
+    return out
 
 
 def main():
