@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,5 +33,28 @@ func TestFormsThatAreNotRead(t *testing.T) {
 		expect(t, s, "SELECT id FROM "+name+" WHERE id > 0 ORDER BY id", "1\n3")
 		do(t, s, "ALTER TABLE "+name+" DROP COLUMN b")
 		expect(t, s, "SELECT * FROM "+name+" ORDER BY id", "1\n3")
+	}
+}
+
+// TestTablesOfVersion20: rows go and indices come; what would write data files is refused, and the remedy that the refusal names works.
+func TestTablesOfVersion20(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "old.lance"), os.DirFS(filepath.Join(testutil.Root(t), "testdata", "lance", "labels_v20_churn.lance"))); err != nil {
+		t.Fatal(err)
+	}
+	_, s := openLance(t, dir, lance.Options{})
+	for _, text := range []string{
+		"INSERT INTO old (id) VALUES (1)", "INSERT INTO old SELECT * FROM old", "UPDATE old SET id = id + 1", "ALTER TABLE old ADD COLUMN c INT DEFAULT 4", "OPTIMIZE TABLE old", "CALL lakesql.compact('old')",
+	} {
+		refused(t, s, 1235, text)
+		if _, err := s.Query(context.Background(), text); err == nil || !strings.Contains(err.Error(), "CREATE TABLE ... AS SELECT") {
+			t.Errorf("%s: %v names no remedy", text, err)
+		}
+	}
+	do(t, s, "DELETE FROM old WHERE id < 50", "CREATE INDEX fresh ON old (id)", "CREATE TABLE new AS SELECT * FROM old", "INSERT INTO new SELECT * FROM old")
+	once, _ := run(t, s, "SELECT count(*), min(id) FROM old WHERE id >= 0")
+	twice, _ := run(t, s, "SELECT count(*) DIV 2, min(id) FROM new WHERE id >= 0")
+	if once[0] != twice[0] || !strings.HasSuffix(once[0], "\t50") {
+		t.Errorf("%q rows, the copy has twice %q", once, twice)
 	}
 }

@@ -147,7 +147,7 @@ func (o *indexOp) apply(base *version, n *next) error {
 	}
 	stable := n.manifest.GetReaderFeatureFlags()&manifest.FlagStableRowIDs != 0
 	for _, m := range o.change.New {
-		m, err := o.follow(m, stable)
+		m, err := o.follow(m, stable, n.hasReuse())
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (o *indexOp) apply(base *version, n *next) error {
 
 // follow moves what a new segment covers to where rows that it names by id were rewritten. A segment that names them by address keeps ids of fragments that are gone,
 // which mean nothing; what took their place is not covered.
-func (o *indexOp) follow(m *tablepb.IndexMetadata, stable bool) (*tablepb.IndexMetadata, error) {
+func (o *indexOp) follow(m *tablepb.IndexMetadata, stable, hasReuse bool) (*tablepb.IndexMetadata, error) {
 	if len(o.rewrote) == 0 {
 		return m, nil
 	}
@@ -180,6 +180,9 @@ func (o *indexOp) follow(m *tablepb.IndexMetadata, stable bool) (*tablepb.IndexM
 			}
 			if !some {
 				continue
+			}
+			if !all && hasReuse { // engines that follow the reuse index refuse a table whose segments cover a part of what was compacted together
+				return nil, errs.New(errs.ErrConflict, "index %q: another writer compacted fragments of which it covers a part; run the statement again", m.GetName())
 			}
 			if !all || !knows {
 				o.narrowed = true

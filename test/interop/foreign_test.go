@@ -166,3 +166,50 @@ func TestForeignIndicesSurvive(t *testing.T) {
 	l.eng.Do("optimize_indices", Request{"path": l.path}, nil)
 	l.same("the real engine's own update", names...)
 }
+
+// TestBranchesOfBoth: what SQL writes into a branch the real engine reads there, and the other way round; the main history stays as it was.
+func TestBranchesOfBoth(t *testing.T) {
+	l := openForeign(t)
+	onBranch := func(branch string) []string {
+		t.Helper()
+		table := l.eng.Rows("branch_scan", Request{"path": l.path, "branch": branch, "columns": []string{"id"}})
+		defer table.Release()
+		col := Column(t, table, "id")
+		defer col.Release()
+		out := []string{}
+		for i := range col.Len() {
+			out = append(out, fmt.Sprint(col.(*array.Int64).Value(i)))
+		}
+		slices.Sort(out)
+		return out
+	}
+	before := l.ask("SELECT id FROM t")
+	l.ask("CREATE INDEX by_label ON t (l)")
+	l.eng.Do("branch", Request{"path": l.path, "name": "theirs", "version": 10}, nil)
+	l.ask("CALL lakesql.create_branch('t', 'ours/one')")
+	for _, branch := range []string{"theirs", "ours/one"} {
+		name := "`t@" + branch + "`"
+		for _, text := range []string{
+			"DELETE FROM " + name + " WHERE id % 3 = 0", "UPDATE " + name + " SET id = id + 10000 WHERE array_has(l, 'b1')", "INSERT INTO " + name + " (id, l) VALUES (77777, ['b1'])",
+			"OPTIMIZE TABLE " + name, "CALL lakesql.create_tag('t@" + branch + "', 'tag_" + branch[:4] + "')",
+		} {
+			l.ask(text)
+			if got, want := onBranch(branch), l.ask("SELECT id FROM "+name); !slices.Equal(got, want) || slices.Equal(got, before) {
+				t.Fatalf("%s, after %s: the real engine reads %d rows, lakesql %d", branch, text, len(got), len(want))
+			}
+		}
+		l.eng.Do("branch_append", Request{"path": l.path, "branch": branch, "in": l.eng.Send(foreignRows(t, 2000, 2030))}, nil)
+		l.eng.Do("branch_delete", Request{"path": l.path, "branch": branch, "filter": "id < 100"}, nil)
+		if got, want := l.ask("SELECT id FROM "+name), onBranch(branch); !slices.Equal(got, want) {
+			t.Errorf("%s: lakesql reads %d rows, the real engine %d", branch, len(got), len(want))
+		}
+	}
+	if got := l.ids(Request{}); !slices.Equal(got, before) {
+		t.Errorf("the main history has %d rows", len(got))
+	}
+	var tags map[string]struct{ Branch string }
+	l.eng.Do("tags", Request{"path": l.path}, &tags)
+	if tags["tag_ours"].Branch != "ours/one" || tags["tag_thei"].Branch != "theirs" {
+		t.Errorf("tags: %v", tags)
+	}
+}
