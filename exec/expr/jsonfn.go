@@ -37,7 +37,7 @@ func jsonFunctions() []function {
 			return x.bools(func(i int) (bool, bool) { return json.Valid(x.args[0].str(i)), true })
 		}, str)},
 		{name: "json_array", min: 0, max: -1, resolve: resolveJSONArray},
-		{name: "json_length", min: 1, max: 1, resolve: resolveJSONLength},
+		{name: "json_length", min: 1, max: 2, resolve: resolveJSONLength},
 		{name: "json_type", min: 1, max: 1, resolve: fixed(str, jsonType, str)},
 	}
 }

@@ -22,6 +22,19 @@ func unquoteJSON(s []byte) []byte {
 }
 
 func resolveJSONLength(r *request) (impl, error) {
+	if len(r.args) == 2 { // of what is at a path
+		at, err := NewCall("->", r.args...)
+		if err != nil {
+			return impl{}, err
+		}
+		if r.class(0) == classNested && classOf(at.Type()) != classNested {
+			return lengthOf(at, 1) // a scalar
+		}
+		return rewriteTo("json_length", at)
+	}
+	if t, ok := storageType(r.types[0]).(*arrow.StructType); ok {
+		return lengthOf(r.args[0], t.NumFields())
+	}
 	if r.class(0) == classNested && elementType(r.types[0]) != nil {
 		return rewriteTo("array_length", r.args[0])
 	}
@@ -37,6 +50,19 @@ func resolveJSONLength(r *request) (impl, error) {
 			return 1, true, err
 		})
 	}, typeString())(r)
+}
+
+// lengthOf is a length that the type tells, NULL where e is NULL.
+func lengthOf(e Expr, count int) (impl, error) {
+	n, err := NewLiteral(int64(count))
+	if err != nil {
+		return impl{}, err
+	}
+	isNull, err := NewCall("is_null", e)
+	if err != nil {
+		return impl{}, err
+	}
+	return rewriteTo("if", isNull, Null(typeInt()), n)
 }
 
 func jsonType(x *call) (vector, error) {
@@ -74,6 +100,9 @@ type pathStep struct {
 // parsePath reads $.a."b c"[0].
 func parsePath(s string) ([]pathStep, error) {
 	bad := errs.New(errs.ErrInvalid, "'%s' is no JSON path; write $.field or $[0]", s)
+	if strings.Contains(s, "*") || strings.Contains(s, " to ") || strings.Contains(s, "[last") {
+		bad = errs.New(errs.ErrUnsupported, "the JSON path '%s'; write $.field or $[0]", s)
+	}
 	rest, ok := strings.CutPrefix(strings.TrimSpace(s), "$")
 	if !ok {
 		return nil, bad

@@ -12,6 +12,7 @@ const (
 	Members   = "__members" // x MEMBER OF(l) becomes x IN (__members(l))
 	Rollup    = "__rollup"  // GROUP BY a, b WITH ROLLUP becomes GROUP BY a, b, __rollup()
 	Grouping  = "grouping"
+	Interval  = "__interval" // INTERVAL '1:2' MINUTE_SECOND becomes INTERVAL __interval('1:2', 'minute_second') SECOND
 	Concat    = "__concat" // GROUP_CONCAT in HAVING becomes any_value(__concat(what it is, x, ...)), in the parsed tree
 	Window    = "__window" // f(x) OVER (...) becomes __window(what it is, x, ...), in the parsed tree
 )
@@ -274,6 +275,10 @@ func (r *rewriter) words(t token) error {
 	}
 	first := r.firstWord()
 	r.tableWords(t)
+	if isCompoundUnit(t.word) && t.start >= 0 && r.last.start >= 0 && r.last2.class == classWord && r.last2.word == "interval" {
+		with := Interval + "(" + r.scan.text[r.last.start:r.last.end] + ", '" + t.word + "') SECOND"
+		r.res.splices = append(r.res.splices, splice{r.last.start, t.end, with})
+	}
 	if t.word == "rollup" && t.start >= 0 && r.last.class == classWord && r.last.word == "with" && r.last.start >= 0 {
 		r.res.splices = append(r.res.splices, splice{r.last.start, t.end, ", " + Rollup + "()"})
 	}
@@ -284,6 +289,15 @@ func (r *rewriter) words(t token) error {
 		r.explainFormat(t)
 	}
 	return nil
+}
+
+// isCompoundUnit lists the units of intervals that the parser knows and its tokenizer does not.
+func isCompoundUnit(word string) bool {
+	switch word {
+	case "second_microsecond", "minute_microsecond", "minute_second", "hour_microsecond", "hour_second", "hour_minute", "day_microsecond", "day_second", "day_minute", "day_hour", "year_month":
+		return true
+	}
+	return false
 }
 
 func (r *rewriter) explainFormat(t token) {

@@ -29,11 +29,20 @@ type signature struct {
 func signatures() []signature {
 	boolean, double, integer, json, text, blob := types.Boolean, types.Float64, types.Int64, types.JSON, types.CreateLongText(Collation), types.LongBlob
 	out := []signature{
-		{dialect.MakeArray, 0, -1, json}, {dialect.Members, 1, 1, json}, {dialect.Concat, 2, -1, text}, {dialect.Rollup, 0, 0, boolean}, {dialect.Grouping, 1, 64, integer},
+		{dialect.MakeArray, 0, -1, json}, {dialect.Members, 1, 1, json}, {dialect.Concat, 2, -1, text}, {dialect.Rollup, 0, 0, boolean}, {dialect.Interval, 2, 2, text}, {dialect.Grouping, 1, 64, integer},
 		{"array_length", 1, 1, integer}, {"cardinality", 1, 1, integer}, {"struct_field", 2, 2, json},
 		{"distance", 3, 3, double}, {"string_to_vector", 1, 1, blob}, {"to_vector", 1, 1, blob}, {"vec_fromtext", 1, 1, blob},
 		{"vec_totext", 1, 1, text}, {"vector_to_string", 1, 1, text}, {"from_vector", 1, 1, text}, {"vector_dim", 1, 1, integer},
 		{"makedate", 2, 2, types.Date}, {"truncate", 2, 2, double}, {LoadFile, 1, 1, blob},
+	}
+	either := types.Year // no CAST is to this type, so that go-mysql-server leaves out none: the arguments decide
+	// What MySQL has and go-mysql-server lacks.
+	for _, f := range []signature{
+		{"insert", 4, 4, text}, {"oct", 1, 1, text}, {"ord", 1, 1, integer}, {"quote", 1, 1, text}, {"period_add", 2, 2, integer}, {"period_diff", 2, 2, integer},
+		{"maketime", 3, 3, types.Time}, {"sec_to_time", 1, 1, types.Time}, {"addtime", 2, 2, either}, {"subtime", 2, 2, either}, {"to_seconds", 1, 1, integer},
+		{"date_trunc", 2, 2, either}, {"starts_with", 2, 2, boolean}, {"ends_with", 2, 2, boolean}, {"cbrt", 1, 1, double},
+	} {
+		out = append(out, f)
 	}
 	for _, name := range []string{
 		"array_has", "array_contains", "list_contains", "list_has", "array_has_all", "array_contains_all", "list_has_all", "array_has_any", "arrays_overlap", "list_has_any",
@@ -136,6 +145,9 @@ func (f *Func) CollationCoercibility(*sql.Context) (sql.CollationID, byte) { ret
 func (f *Func) Eval(ctx *sql.Context, row sql.Row) (any, error) {
 	if f.sig.name == LoadFile {
 		return nil, nil
+	}
+	if f.sig.name == dialect.Members || f.sig.name == dialect.Grouping {
+		return nil, errs.New(errs.ErrUnsupported, "MEMBER OF and GROUPING in a statement that runs row by row")
 	}
 	args := make([]expr.Expr, len(f.args))
 	for i, a := range f.args {

@@ -361,11 +361,20 @@ func (sc *scope) dateMath(name string, date sql.Expression, iv *expression.Inter
 	if err != nil {
 		return nil, err
 	}
-	amount, err := sc.expr(iv.Child)
+	value, unitName := iv.Child, strings.ToLower(iv.Unit)
+	if f, ok := value.(*provider.Func); ok && f.FunctionName() == dialect.Interval {
+		text, err := f.Children()[1].Eval(sc.t.ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		value = f.Children()[0]
+		unitName, _ = text.(string)
+	}
+	amount, err := sc.expr(value)
 	if err != nil {
 		return nil, err
 	}
-	unit, err := expr.NewLiteral(strings.ToLower(iv.Unit))
+	unit, err := expr.NewLiteral(unitName)
 	if err != nil {
 		return nil, err
 	}

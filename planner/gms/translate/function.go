@@ -44,6 +44,16 @@ func (sc *scope) function(f sql.FunctionExpression) (expr.Expr, error) {
 	if isGrouping(name) {
 		return sc.grouping(f.Children())
 	}
+	if count := len(f.Children()); name == "json_extract" && count > 2 {
+		if isConstant(f) {
+			return sc.constant(f)
+		}
+		return nil, unsupported("JSON_EXTRACT with %d paths", count-1)
+	} else if name == "json_value" && count == 2 {
+		name = "->>"
+	} else if name == "format" && count == 3 {
+		return sc.format(f.Children())
+	}
 	if name == provider.LoadFile {
 		return expr.Null(arrow.BinaryTypes.Binary), nil
 	}
@@ -57,6 +67,18 @@ func (sc *scope) function(f sql.FunctionExpression) (expr.Expr, error) {
 		}
 	}
 	return out, err
+}
+
+// format is FORMAT with a locale, of which we have one.
+func (sc *scope) format(args []sql.Expression) (expr.Expr, error) {
+	v, err := args[2].Eval(sc.t.ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	if name, ok := v.(string); ok && !strings.EqualFold(name, "en_US") {
+		return nil, errs.New(errs.ErrInvalid, "FORMAT in the locale %s: only en_US is known", name)
+	}
+	return sc.call("format", args[:2]...)
 }
 
 // isConstant says that an expression reads no column and has no side effect.
@@ -156,9 +178,15 @@ func (sc *scope) convert(e *expression.Convert) (expr.Expr, error) {
 	if e.Type() == types.Year {
 		return nil, unsupported("CAST AS YEAR")
 	}
+	if e.Type() == types.JSON {
+		return asJSONDocument(in)
+	}
 	t, err := castType(e)
 	if err != nil {
 		return nil, err
+	}
+	if _, _, number := digits(in.Type()); number && t.ID() == arrow.DATE32 { // 20260102
+		return expr.NewCall("date", in)
 	}
 	out := expr.Expr(&expr.Call{Func: "cast", Args: []expr.Expr{in}, T: t})
 	if m := lengthAtEnd().FindStringSubmatch(e.String()); m != nil && (t.ID() == arrow.STRING || t.ID() == arrow.BINARY) {
@@ -175,6 +203,18 @@ func (sc *scope) convert(e *expression.Convert) (expr.Expr, error) {
 	return out, nil
 }
 
+// asJSONDocument is CAST AS JSON: text is read as JSON, other values become JSON.
+func asJSONDocument(e expr.Expr) (expr.Expr, error) {
+	if id := e.Type().ID(); id != arrow.STRING && id != arrow.LARGE_STRING {
+		return asJSON(e)
+	}
+	root, err := expr.NewLiteral("$")
+	if err != nil {
+		return nil, err
+	}
+	return expr.NewCall("->", e, root)
+}
+
 func castType(e *expression.Convert) (arrow.DataType, error) {
 	t := e.Type()
 	switch t {
@@ -182,8 +222,6 @@ func castType(e *expression.Convert) (arrow.DataType, error) {
 		return arrow.PrimitiveTypes.Float32, nil
 	case types.LongBlob:
 		return arrow.BinaryTypes.Binary, nil
-	case types.JSON:
-		return nil, unsupported("CAST AS JSON")
 	}
 	if d, ok := t.(sql.DecimalType); ok {
 		if m := lengthAtEnd().FindStringSubmatch(e.String()); m == nil {
