@@ -45,7 +45,7 @@ fuzz: ## every fuzz target for FUZZTIME
 
 interop: ## needs Python 3 and Node.js; test/interop/setup installs the engines
 	test/interop/setup
-	$(GO) test -count=1 -tags interop ./test/interop/...
+	$(GO) test -count=1 -timeout 20m -tags interop ./test/interop/...
 
 clients: build ## needs Python 3, Node.js, Maven and a MariaDB client; test/clients/setup installs the drivers
 	test/clients/setup
