@@ -13,8 +13,8 @@ const (
 	Rollup    = "__rollup"  // GROUP BY a, b WITH ROLLUP becomes GROUP BY a, b, __rollup()
 	Grouping  = "grouping"
 	Interval  = "__interval" // INTERVAL '1:2' MINUTE_SECOND becomes INTERVAL __interval('1:2', 'minute_second') SECOND
-	Concat    = "__concat" // GROUP_CONCAT in HAVING becomes any_value(__concat(what it is, x, ...)), in the parsed tree
-	Window    = "__window" // f(x) OVER (...) becomes __window(what it is, x, ...), in the parsed tree
+	Concat    = "__concat"   // GROUP_CONCAT in HAVING becomes any_value(__concat(what it is, x, ...)), in the parsed tree
+	Window    = "__window"   // f(x) OVER (...) becomes __window(what it is, x, ...), in the parsed tree
 )
 
 // Limits bounds what the parser may be given. Zero fields mean the default.
