@@ -170,7 +170,7 @@ func TestAnswersThatAreLost(t *testing.T) {
 			all, state, err := l.run(t, func(int, *http.Request) fault { return passed })
 			must(t, err)
 			l.new = state
-			g, _ := spawn.WithContext(context.Background(), 8)
+			g, _ := spawn.WithContext(context.Background(), 24)
 			for n := 1; n <= all; n++ {
 				for name, lose := range map[string]struct {
 					first fault
