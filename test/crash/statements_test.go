@@ -34,8 +34,8 @@ type statement struct {
 
 var statements = []statement{
 	{name: "CREATE TABLE", again: "CREATE TABLE IF NOT EXISTS w (id BIGINT PRIMARY KEY, n BIGINT)", texts: []string{"CREATE TABLE w (id BIGINT PRIMARY KEY, n BIGINT)"}},
-	{name: "CREATE TABLE with an index", again: "CREATE TABLE IF NOT EXISTS w (id BIGINT PRIMARY KEY)", texts: []string{"CREATE TABLE w (id BIGINT PRIMARY KEY, n BIGINT, INDEX by_n (n) USING BTREE)"}, steps: true},
-	{name: "CREATE TABLE AS SELECT", again: "CREATE TABLE IF NOT EXISTS w AS SELECT id FROM t", texts: []string{"CREATE TABLE w AS SELECT id, n FROM t WHERE id > 2"}},
+	{name: "CREATE TABLE with an index", again: "CREATE TABLE IF NOT EXISTS w (id BIGINT PRIMARY KEY, n BIGINT)", texts: []string{"CREATE TABLE w (id BIGINT PRIMARY KEY, n BIGINT, INDEX by_n (n) USING BTREE)"}, steps: true},
+	{name: "CREATE TABLE AS SELECT", again: "CREATE TABLE IF NOT EXISTS w AS SELECT id, n FROM t", texts: []string{"CREATE TABLE w AS SELECT id, n FROM t WHERE id > 2"}},
 	{name: "CREATE TABLE LIKE", again: "CREATE TABLE IF NOT EXISTS w LIKE t", texts: []string{"CREATE TABLE w LIKE t"}},
 	{name: "INSERT VALUES", texts: []string{"INSERT INTO t VALUES (9, 90, 'i', ['x'], '[1,1]'), (10, 100, 'j', NULL, NULL)"}},
 	{name: "INSERT SELECT", texts: []string{"INSERT INTO t (id, n) SELECT id + 20, n FROM t WHERE id < 6"}},
