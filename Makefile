@@ -7,6 +7,7 @@ VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo d
 LDFLAGS    := -s -w -X main.version=$(VERSION)
 PKGS       := ./...
 FUZZTIME   ?= 5s
+TAGS       := shared interop clients stores soak
 
 .PHONY: build release demo test lint test-shared test-race fuzz interop clients stores bench soak clean
 
@@ -25,8 +26,8 @@ test: ## everything that a bare clone can test
 lint: ## formatting, vet, staticcheck, the import table
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not formatted:"; echo "$$out"; exit 1; fi
 	$(GO) vet $(PKGS)
-	$(GO) vet -tags 'shared interop clients stores soak' $(PKGS)
-	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 $(PKGS)
+	$(GO) vet -tags '$(TAGS)' $(PKGS)
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags '$(TAGS)' $(PKGS)
 	$(GO) test -count=1 ./internal/lint
 
 # ---- these need more than Go

@@ -170,7 +170,7 @@ func appendJSONNumber(dst, v []byte) ([]byte, error) {
 			return append(dst, "null"...), nil //nolint:nilerr // JSON has no such number
 		}
 		dst = append(dst, text...)
-		if bytes.IndexAny(text, ".e") < 0 { // it is to be read as a float again
+		if !bytes.ContainsAny(text, ".e") { // it is to be read as a float again
 			dst = append(dst, ".0"...)
 		}
 		return dst, nil

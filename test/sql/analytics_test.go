@@ -50,7 +50,7 @@ func caseLines(text string) (out []lakes.Case) {
 	return out
 }
 
-// TestWindows: frames, orders and defaults as MySQL's manual has them, the numbers computed by hand and by DuckDB.
+// TestWindows: frames, orders and defaults as MySQL's manual has them, the numbers computed by hand.
 func TestWindows(t *testing.T) {
 	lake := salesLake(t)
 	lake.Check(t, caseLines(`

@@ -37,13 +37,11 @@ func signatures() []signature {
 	}
 	either := types.Year // no CAST is to this type, so that go-mysql-server leaves out none: the arguments decide
 	// What MySQL has and go-mysql-server lacks.
-	for _, f := range []signature{
+	out = append(out, []signature{
 		{"insert", 4, 4, text}, {"oct", 1, 1, text}, {"ord", 1, 1, integer}, {"quote", 1, 1, text}, {"period_add", 2, 2, integer}, {"period_diff", 2, 2, integer},
 		{"maketime", 3, 3, types.Time}, {"sec_to_time", 1, 1, types.Time}, {"addtime", 2, 2, either}, {"subtime", 2, 2, either}, {"to_seconds", 1, 1, integer},
 		{"date_trunc", 2, 2, either}, {"starts_with", 2, 2, boolean}, {"ends_with", 2, 2, boolean}, {"cbrt", 1, 1, double},
-	} {
-		out = append(out, f)
-	}
+	}...)
 	for _, name := range []string{
 		"array_has", "array_contains", "list_contains", "list_has", "array_has_all", "array_contains_all", "list_has_all", "array_has_any", "arrays_overlap", "list_has_any",
 	} {
