@@ -59,7 +59,8 @@ type tableWriter struct {
 	w      *bufio.Writer
 	fields []arrow.Field
 	t      table.Writer
-	rows   int
+	rows   int  // of t
+	isOpen bool // something was printed
 }
 
 func (o *tableWriter) Header(fields []arrow.Field) error {
@@ -109,12 +110,13 @@ func (o *tableWriter) Row(cells [][]byte) error {
 
 func (o *tableWriter) flush() error {
 	_, err := fmt.Fprintln(o.w, o.t.Render())
+	o.isOpen = true
 	o.start()
 	return err
 }
 
 func (o *tableWriter) Finish() error {
-	if len(o.fields) > 0 && o.rows > 0 {
+	if len(o.fields) > 0 && (o.rows > 0 || !o.isOpen) { // without a row the names of the columns say that there is a result
 		if err := o.flush(); err != nil {
 			return err
 		}
