@@ -299,6 +299,7 @@ func (s *windowState) bringTogether() error {
 	if s.cols, err = concatColumns(s.env.Alloc, s.plan.layout, batches); err != nil {
 		return err
 	}
+	settleNulls(s.cols)
 	maps, groups, err := s.joinGroups()
 	if err != nil {
 		return err

@@ -67,9 +67,17 @@ var registerOnce sync.Once //nolint:gochecknoglobals // the registry behind it i
 func RegisterVariables() {
 	registerOnce.Do(func() {
 		variables.InitSystemVariables()
+		variables.InitStatusVariables()
+		sql.StatusVariables = processStatus{sql.StatusVariables}
 		sql.SystemVariables.AddSystemVariables(systemVariables())
 	})
 }
+
+// processStatus is go-mysql-server's status variables, which are counted per process. Each new engine sets them back, while those that run count on; so nothing sets them.
+type processStatus struct{ sql.StatusVariableRegistry }
+
+// SetGlobal implements sql.StatusVariableRegistry.
+func (processStatus) SetGlobal(string, any) error { return nil }
 
 func systemVariables() []sql.SystemVariable {
 	both, global := sql.GetMysqlScope(sql.SystemVariableScope_Both), sql.GetMysqlScope(sql.SystemVariableScope_Global)
