@@ -11,7 +11,7 @@ import (
 )
 
 // protect replaces parts of a parsed statement that go-mysql-server's name resolution would take for something else:
-// a decimal beside a column would be rounded to the column's scale; aggregates that differ in the case of a string alone would be one; an aggregate of a subquery
+// a decimal beside a column would be rounded to the column's scale; an outer join ON TRUE would be a cross join; aggregates that differ in the case of a string alone would be one; an aggregate of a subquery
 // that is spelled like one of the query around it would be that one.
 func protect(stmt ast.SQLNode) {
 	collateSchema(stmt)
@@ -20,6 +20,8 @@ func protect(stmt ast.SQLNode) {
 		switch n := n.(type) {
 		case *ast.ComparisonExpr:
 			n.Left, n.Right = protectNumber(n.Left), protectNumber(n.Right)
+		case *ast.JoinTableExpr:
+			keepOuter(n)
 		case *ast.FuncExpr:
 			if isAggregateName(n.Name.Lowered()) {
 				protectStrings(n)
@@ -31,6 +33,18 @@ func protect(stmt ast.SQLNode) {
 		}
 		return true, nil
 	}, stmt)
+}
+
+// keepOuter says TRUE in other words where it is the condition of an outer join: go-mysql-server makes a cross join of every join ON TRUE, which loses rows that find no partner.
+func keepOuter(join *ast.JoinTableExpr) {
+	if join.Condition.On != ast.BoolVal(true) {
+		return
+	}
+	switch strings.ToLower(join.Join) {
+	case ast.LeftJoinStr, ast.RightJoinStr, ast.FullOuterJoinStr:
+		one := func() ast.Expr { return ast.NewIntVal([]byte("1")) }
+		join.Condition.On = &ast.ComparisonExpr{Operator: ast.EqualStr, Left: one(), Right: one()}
+	}
 }
 
 // tagAggregates marks the aggregates of subqueries that an enclosing block has too.
