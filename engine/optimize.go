@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	ast "github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/planner/dialect"
 	"github.com/lakesql/lakesql/source/lance"
 	"github.com/lakesql/lakesql/write"
@@ -64,6 +66,8 @@ func (c *change) optimizeTable(table *lance.Table) ([]optimizeLine, error) {
 			out = append(out, optimizeLine{"warning", lostCover(info.Name, string(info.Kind))})
 		case isUnsupported(err):
 			out = append(out, optimizeLine{"note", fmt.Sprintf("index %s is of kind %s and stays as it is", info.Name, info.Kind)})
+		case errors.Is(err, errs.ErrUnknownIndex):
+			out = append(out, optimizeLine{"note", fmt.Sprintf("index %s was dropped meanwhile", info.Name)})
 		case err != nil:
 			return nil, err
 		case changed.UUID != "":

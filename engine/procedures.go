@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -296,6 +297,8 @@ func (p *procedureCall) optimizeIndices() error {
 		switch {
 		case isUnsupported(err):
 			state = "of a kind that is not built here: stays as it is"
+		case errors.Is(err, errs.ErrUnknownIndex):
+			state = "was dropped meanwhile"
 		case err != nil:
 			return err
 		case changed.UUID != "":

@@ -46,7 +46,7 @@ func Alter(ctx context.Context, of *storage.Snapshot, change Alteration, index I
 	}
 	for _, name := range change.DropIndices {
 		if len(group(e.snap, name)) == 0 {
-			return Committed{}, errs.New(errs.ErrNotFound, "the table has no index %q", name)
+			return Committed{}, errs.New(errs.ErrUnknownIndex, "the table has no index %q", name)
 		}
 	}
 	var set *fileSet

@@ -343,7 +343,7 @@ func updateIndex(ctx context.Context, table *storage.Table, name string, opts Up
 	}
 	u := &indexUpdate{snap: snap, segments: group(snap, name), opts: opts}
 	if len(u.segments) == 0 {
-		return IndexChanged{}, errs.New(errs.ErrNotFound, "the table has no index %q", name)
+		return IndexChanged{}, errs.New(errs.ErrUnknownIndex, "the table has no index %q", name)
 	}
 	job, removed, err := u.plan(ctx, name)
 	if err != nil {
@@ -509,7 +509,7 @@ func DropIndex(ctx context.Context, table *storage.Table, name string, opts Comm
 		return Committed{}, err
 	}
 	if len(group(snap, name)) == 0 {
-		return Committed{}, errs.New(errs.ErrNotFound, "the table has no index %q", name)
+		return Committed{}, errs.New(errs.ErrUnknownIndex, "the table has no index %q", name)
 	}
 	done, err := CommitIndex(ctx, Target{Store: table.Store(), Dir: table.Dir()}, IndexChange{Replace: name}, opts)
 	if err != nil {

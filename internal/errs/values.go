@@ -1,6 +1,9 @@
 package errs
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // The kinds of what a statement that writes may run into. Each has a MySQL code of its own; a value that a column refuses names column and row.
 var (
@@ -28,4 +31,5 @@ var (
 	ErrKeyColumn     = errors.New("key column does not exist")
 	ErrAllColumns    = errors.New("no column would be left")
 	ErrManyKeys      = errors.New("second primary key")
+	ErrUnknownIndex  = fmt.Errorf("index %w", ErrNotFound) // an ErrNotFound, too
 )

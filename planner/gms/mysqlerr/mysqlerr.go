@@ -63,6 +63,7 @@ func kinds() []struct { //nolint:funlen // a flat table
 		{errs.ErrKeyColumn, code{1072, "42000"}},
 		{errs.ErrAllColumns, code{1090, "42000"}},
 		{errs.ErrManyKeys, code{1068, "42000"}},
+		{errs.ErrUnknownIndex, code{1176, "42000"}},
 		{errs.ErrCorrupt, code{1815, generalState}},
 		{errs.ErrNotFound, code{1146, "42S02"}},
 		{errs.ErrExists, code{1050, "42S01"}},
