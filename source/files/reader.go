@@ -267,6 +267,47 @@ func builtField(f arrow.Field) arrow.Field {
 	return f
 }
 
+// readType is what values of a type are read as for a column: JSON, here or below, is text where the values are, and as it is stored where they are not.
+func readType(from arrow.DataType, column arrow.Field) arrow.DataType {
+	if isJSONField(column) {
+		if from.ID() != arrow.STRING && from.ID() != arrow.LARGE_STRING {
+			return column.Type
+		}
+		return arrow.BinaryTypes.String
+	}
+	built := column.Type
+	if s, ok := built.(*arrow.StructType); ok {
+		have, ok := from.(*arrow.StructType)
+		if !ok {
+			return built
+		}
+		fields := s.Fields()
+		for i, f := range fields {
+			if h, ok := have.FieldByName(f.Name); ok {
+				fields[i].Type = readType(h.Type, f)
+			}
+		}
+		return arrow.StructOf(fields...)
+	}
+	have, ok := from.(arrow.ListLikeType)
+	if !ok {
+		return built
+	}
+	item := func(f arrow.Field) arrow.Field {
+		f.Type = readType(have.Elem(), f)
+		return f
+	}
+	switch l := built.(type) {
+	case *arrow.ListType:
+		return arrow.ListOfField(item(l.ElemField()))
+	case *arrow.LargeListType:
+		return arrow.LargeListOfField(item(l.ElemField()))
+	case *arrow.FixedSizeListType:
+		return arrow.FixedSizeListOfField(l.Len(), item(l.ElemField()))
+	}
+	return built
+}
+
 func isJSONField(f arrow.Field) bool {
 	name, _ := f.Metadata.GetValue("ARROW:extension:name")
 	return name == "lance.json"

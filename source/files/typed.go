@@ -46,11 +46,12 @@ func newTypedPlan(f File, have, columns *arrow.Schema, opts Options) (*typedPlan
 	for i, c := range columns.Fields() {
 		p.limits = append(p.limits, coltype.LimitsOf(c))
 		if at := p.source[i]; at >= 0 {
-			from, to := have.Field(at).Type, builtField(c).Type
-			if isJSONField(c) && from.ID() != arrow.STRING && from.ID() != arrow.LARGE_STRING {
-				to = c.Type
+			from := have.Field(at).Type
+			to := builtField(c)
+			if isJSONField(c) {
+				to = c
 			}
-			if p.casts[i], err = newCaster(from, to, opts.Alloc); err != nil {
+			if p.casts[i], err = newCaster(from, readType(from, to), opts.Alloc); err != nil {
 				return nil, fmt.Errorf("column %s: %w", c.Name, err)
 			}
 		}

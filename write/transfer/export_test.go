@@ -219,22 +219,32 @@ func TestExportIsWhole(t *testing.T) {
 	}
 }
 
-// JSON columns are exported as they are stored, and are JSON again in a table that has them so.
+// JSON columns are exported as text, nested ones too, and are JSON again in a table that has them so.
 func TestExportJSON(t *testing.T) {
 	d := newDesk(t)
 	text := array.NewStringBuilder(memory.DefaultAllocator)
 	text.AppendValues([]string{`{"a":[1,null]}`, `"x"`}, nil)
 	text.AppendNull()
 	md := arrow.MetadataFrom(map[string]string{"ARROW:extension:name": "lance.json"})
-	s := arrow.NewSchema([]arrow.Field{{Name: "j", Type: arrow.BinaryTypes.LargeBinary, Nullable: true, Metadata: md}}, nil)
+	json := arrow.Field{Name: "j", Type: arrow.BinaryTypes.LargeBinary, Nullable: true, Metadata: md}
+	s := arrow.NewSchema([]arrow.Field{json, {Name: "in", Type: arrow.StructOf(json), Nullable: true}}, nil)
 	arr := text.NewArray()
-	rows := array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "j", Type: arrow.BinaryTypes.String, Nullable: true}}, nil), []arrow.Array{arr}, 3)
+	plain := arrow.Field{Name: "j", Type: arrow.BinaryTypes.String, Nullable: true}
+	nested, err := array.NewStructArrayWithFields([]arrow.Array{arr}, []arrow.Field{plain})
+	must(t, err)
+	rows := array.NewRecordBatch(arrow.NewSchema([]arrow.Field{plain, {Name: "in", Type: nested.DataType(), Nullable: true}}, nil), []arrow.Array{arr, nested}, 3)
 	ctx := context.Background()
-	_, err := write.CreateTable(ctx, d.target, s, write.CreateOptions{Parts: []write.Batches{&batchRows{batch: rows, step: 3}}})
+	_, err = write.CreateTable(ctx, d.target, s, write.CreateOptions{Parts: []write.Batches{&batchRows{batch: rows, step: 3}}})
 	must(t, err)
 	want := d.table()
-	_, err = Export(ctx, &batchRows{batch: want, step: 2}, d.local(), "j.parquet", ExportOptions{})
+	table, err := storage.OpenTable(ctx, d.target.Store, d.target.Dir, storage.TableOptions{})
 	must(t, err)
+	snap, err := table.Latest(ctx)
+	must(t, err)
+	stored, err := TableRows(ctx, snap, nil)
+	must(t, err)
+	_, err = Export(ctx, stored, d.local(), "j.parquet", ExportOptions{})
+	must(t, errors.Join(err, stored.Close()))
 	_, err = d.run(ImportOptions{Mode: ModeAppend}, "j.parquet")
 	must(t, err)
 	got := d.table()
@@ -242,5 +252,14 @@ func TestExportJSON(t *testing.T) {
 		if a, b := got.Column(0).ValueStr(i), got.Column(0).ValueStr(i+3); a != b || a != want.Column(0).ValueStr(i) {
 			t.Errorf("row %d is %s, then %s", i, a, b)
 		}
+		if a, b := got.Column(1).ValueStr(i), got.Column(1).ValueStr(i+3); a != b {
+			t.Errorf("nested row %d is %s, then %s", i, a, b)
+		}
+	}
+	d.target.Dir = "plain.lance"
+	_, err = d.run(ImportOptions{}, "j.parquet")
+	must(t, err)
+	if got := d.table().Column(0); got.ValueStr(0) != `{"a": [1, null]}` || got.ValueStr(1) != `"x"` || !got.IsNull(2) {
+		t.Errorf("the file has %v", got)
 	}
 }
