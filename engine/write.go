@@ -16,6 +16,7 @@ import (
 
 	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/planner/dialect"
 	"github.com/lakesql/lakesql/planner/dml"
 	"github.com/lakesql/lakesql/planner/gms/mysqlerr"
@@ -190,14 +191,8 @@ func (c *change) mayAgain(ctx context.Context, err error, attempt int) bool {
 	if !errors.Is(err, errs.ErrConflict) || attempt >= attemptsMax {
 		return false
 	}
-	timer := time.NewTimer(time.Duration(rand.Int64N(int64(min(waitMin<<attempt, waitMax))))) //nolint:gosec // spreads writers, guards nothing
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	pause := time.Duration(rand.Int64N(int64(min(waitMin<<attempt, waitMax)))) //nolint:gosec // spreads writers, guards nothing
+	return spawn.Sleep(ctx, pause) == nil
 }
 
 // again runs a definition that is one version, and once more after another writer came first: it looks at the newest version each time.

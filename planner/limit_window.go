@@ -1,8 +1,6 @@
 package planner
 
 import (
-	"github.com/apache/arrow-go/v18/arrow/scalar"
-
 	"github.com/lakesql/lakesql/exec"
 	"github.com/lakesql/lakesql/exec/expr"
 	"github.com/lakesql/lakesql/planner/logical"
@@ -76,36 +74,13 @@ func rankBound(cond expr.Expr, id logical.ColumnID) (uint64, bool) {
 	if !ok || col.ID != id {
 		return 0, false
 	}
-	k, ok := wholeNumber(b)
+	k, ok := expr.WholeNumber(b)
 	switch {
 	case !ok:
 	case op == "<=" || op == "=":
 		return k, true
 	case op == "<" && k > 0:
 		return k - 1, true
-	}
-	return 0, false
-}
-
-// wholeNumber is the value of an integer literal that is not negative.
-func wholeNumber(e expr.Expr) (uint64, bool) {
-	lit, ok := e.(*expr.Literal)
-	if !ok || !lit.Value.IsValid() {
-		return 0, false
-	}
-	switch v := lit.Value.(type) {
-	case *scalar.Int64:
-		return uint64(v.Value), v.Value >= 0
-	case *scalar.Uint64:
-		return v.Value, true
-	case *scalar.Int32:
-		return uint64(v.Value), v.Value >= 0
-	case *scalar.Int8:
-		return uint64(v.Value), v.Value >= 0
-	case *scalar.Int16:
-		return uint64(v.Value), v.Value >= 0
-	case *scalar.Uint8:
-		return uint64(v.Value), true
 	}
 	return 0, false
 }

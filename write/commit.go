@@ -17,6 +17,7 @@ import (
 
 	"github.com/lakesql/lakesql/internal/errs"
 	"github.com/lakesql/lakesql/internal/invariants"
+	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/storage/manifest"
 	"github.com/lakesql/lakesql/storage/object"
 	"github.com/lakesql/lakesql/storage/pb/tablepb"
@@ -49,7 +50,7 @@ func (o CommitOptions) withDefaults() CommitOptions {
 		o.Now = time.Now
 	}
 	if o.Wait == nil {
-		o.Wait = wait
+		o.Wait = spawn.Sleep
 	}
 	switch o.Retries {
 	case 0:
@@ -70,17 +71,6 @@ const (
 func backOff(attempt int) time.Duration {
 	most := min(waitMin<<min(attempt, 10), waitMax)
 	return time.Duration(rand.Int64N(int64(most))) //nolint:gosec // spreads writers, guards nothing
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // Committed describes a commit that succeeded.

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lakesql/lakesql/internal/errs"
+	"github.com/lakesql/lakesql/internal/spawn"
 	"github.com/lakesql/lakesql/storage"
 	"github.com/lakesql/lakesql/storage/manifest"
 	"github.com/lakesql/lakesql/storage/object"
@@ -103,7 +104,7 @@ func putRef(ctx context.Context, store object.Store, path string, content []byte
 		case readErr == nil || errors.Is(readErr, errs.ErrNotFound) || look == outcomeLooks:
 			return fmt.Errorf("%w: %w", errOutcome, err)
 		}
-		if waitErr := wait(ctx, backOff(look)); waitErr != nil {
+		if waitErr := spawn.Sleep(ctx, backOff(look)); waitErr != nil {
 			return fmt.Errorf("%w: %w", errOutcome, err)
 		}
 	}

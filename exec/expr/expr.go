@@ -65,6 +65,33 @@ func (c *Column) Children() []Expr { return nil }
 // Children implements Expr.
 func (l *Literal) Children() []Expr { return nil }
 
+// WholeNumber is the value of a literal that is a whole number and not negative.
+func WholeNumber(e Expr) (uint64, bool) {
+	lit, ok := e.(*Literal)
+	if !ok || !lit.Value.IsValid() {
+		return 0, false
+	}
+	switch v := lit.Value.(type) {
+	case *scalar.Int64:
+		return uint64(v.Value), v.Value >= 0
+	case *scalar.Int32:
+		return uint64(v.Value), v.Value >= 0
+	case *scalar.Int16:
+		return uint64(v.Value), v.Value >= 0
+	case *scalar.Int8:
+		return uint64(v.Value), v.Value >= 0
+	case *scalar.Uint64:
+		return v.Value, true
+	case *scalar.Uint32:
+		return uint64(v.Value), true
+	case *scalar.Uint16:
+		return uint64(v.Value), true
+	case *scalar.Uint8:
+		return uint64(v.Value), true
+	}
+	return 0, false
+}
+
 // Children implements Expr.
 func (c *Call) Children() []Expr { return c.Args }
 

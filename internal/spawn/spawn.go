@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -72,3 +73,15 @@ func (g *Group) Go(name string, f func() error) {
 
 // Wait blocks until every goroutine has ended and returns the first error.
 func (g *Group) Wait() error { return g.g.Wait() }
+
+// Sleep waits, or returns the context's error when that ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

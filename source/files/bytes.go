@@ -58,19 +58,7 @@ func (f *fileBytes) Read(p []byte) (int, error) {
 
 // ReadAt implements io.ReaderAt.
 func (f *fileBytes) ReadAt(p []byte, off int64) (int, error) {
-	if off < 0 || off >= f.size {
-		return 0, io.EOF
-	}
-	n := min(int64(len(p)), f.size-off)
-	b, err := f.file.Read(f.ctx, object.Range{Offset: off, Size: n})
-	if err != nil {
-		return 0, err
-	}
-	copy(p, b)
-	if n < int64(len(p)) {
-		return int(n), io.EOF
-	}
-	return int(n), nil
+	return object.ReadAt(f.ctx, f.file, p, off)
 }
 
 // Seek implements io.Seeker.

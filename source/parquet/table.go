@@ -284,19 +284,7 @@ type fileSource struct {
 
 // ReadAt implements io.ReaderAt.
 func (f *fileSource) ReadAt(p []byte, off int64) (int, error) {
-	if off >= f.file.SizeBytes() {
-		return 0, io.EOF
-	}
-	n := min(int64(len(p)), f.file.SizeBytes()-off)
-	b, err := f.file.Read(context.WithoutCancel(f.ctx), object.Range{Offset: off, Size: n})
-	if err != nil {
-		return 0, err
-	}
-	copy(p, b)
-	if n < int64(len(p)) {
-		return int(n), io.EOF
-	}
-	return int(n), nil
+	return object.ReadAt(context.WithoutCancel(f.ctx), f.file, p, off)
 }
 
 // Seek implements io.Seeker.

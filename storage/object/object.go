@@ -49,6 +49,23 @@ type File interface {
 	IsMapped() bool
 }
 
+// ReadAt reads a file as io.ReaderAt does.
+func ReadAt(ctx context.Context, f File, p []byte, off int64) (int, error) {
+	if off < 0 || off >= f.SizeBytes() {
+		return 0, io.EOF
+	}
+	n := min(int64(len(p)), f.SizeBytes()-off)
+	b, err := f.Read(ctx, Range{Offset: off, Size: n})
+	if err != nil {
+		return 0, err
+	}
+	copy(p, b)
+	if n < int64(len(p)) {
+		return int(n), io.EOF
+	}
+	return int(n), nil
+}
+
 // Fetcher is a File that knows what its reads take. Other files that are not mapped take the bytes that are asked for.
 type Fetcher interface {
 	// FetchBytes is the memory that a ReadMany of these ranges takes, of which some may go before what it returns does.

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lakesql/lakesql/internal/spawn"
 )
 
 // LimitOptions says what throttled stores may take a second, all of them together. The zero value is no limit.
@@ -21,20 +23,9 @@ func (o LimitOptions) withDefaults() LimitOptions {
 		o.Now = time.Now
 	}
 	if o.Wait == nil {
-		o.Wait = sleep
+		o.Wait = spawn.Sleep
 	}
 	return o
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // Limits is how fast throttled stores may go. It is safe for concurrent use.

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/scalar"
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 
@@ -181,39 +180,12 @@ func (sc *scope) neighbour(w *provider.Window, args []expr.Expr, f *logical.Wind
 
 // windowNumber reads an argument that must be a whole number, of at least low.
 func (sc *scope) windowNumber(w *provider.Window, e expr.Expr, low uint64, into *uint64) error {
-	n, ok := wholeNumber(e)
+	n, ok := expr.WholeNumber(e)
 	if !ok || n < low {
 		return mysqlerr.WrongArguments(strings.ToLower(w.Spec.Func))
 	}
 	*into = n
 	return nil
-}
-
-// wholeNumber is the value of a literal that is a whole number and not negative.
-func wholeNumber(e expr.Expr) (uint64, bool) {
-	lit, ok := e.(*expr.Literal)
-	if !ok || !lit.Value.IsValid() {
-		return 0, false
-	}
-	switch v := lit.Value.(type) {
-	case *scalar.Int64:
-		return uint64(v.Value), v.Value >= 0
-	case *scalar.Int32:
-		return uint64(v.Value), v.Value >= 0
-	case *scalar.Int16:
-		return uint64(v.Value), v.Value >= 0
-	case *scalar.Int8:
-		return uint64(v.Value), v.Value >= 0
-	case *scalar.Uint64:
-		return v.Value, true
-	case *scalar.Uint32:
-		return uint64(v.Value), true
-	case *scalar.Uint16:
-		return uint64(v.Value), true
-	case *scalar.Uint8:
-		return uint64(v.Value), true
-	}
-	return 0, false
 }
 
 // frame translates the frame of a function over the window n.
@@ -248,7 +220,7 @@ func (sc *scope) frameOffset(w *provider.Window, n *logical.Window, b provider.W
 		return mysqlerr.WindowError(3590, "Window '<unnamed window>' has a non-constant frame bound.")
 	}
 	if w.Spec.Rows {
-		if out.Offset, ok = wholeNumber(amount); !ok || b.Unit != "" {
+		if out.Offset, ok = expr.WholeNumber(amount); !ok || b.Unit != "" {
 			return mysqlerr.WindowError(3586, "Window '<unnamed window>': frame start or end is negative, NULL or of non-integral type")
 		}
 		return nil
