@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -168,13 +169,17 @@ func TestImportCannotWrite(t *testing.T) {
 	if out, err := run(t, "import", filepath.Join(src, "f01.csv"), "--into", filepath.Join(other, "t.lance")); err == nil {
 		t.Fatalf("%s", out)
 	}
-	if os.Geteuid() != 0 {
-		if err := os.Chmod(other, 0o500); err != nil { //nolint:gosec // that is the test
-			t.Fatal(err)
-		}
-		if out, err := run(t, "import", filepath.Join(src, "f01.csv"), "--into", filepath.Join(other, "u.lance")); err == nil || !strings.Contains(err.Error(), "permission denied") {
-			t.Fatalf("%v: %s", err, out)
-		}
+	locked := filepath.Join(other, "locked")
+	open := filepath.Join(other, "f.csv")
+	//nolint:gosec // another user must get there
+	if err := errors.Join(os.Mkdir(locked, 0o555), os.WriteFile(open, []byte("id\n1\n"), 0o644), os.Chmod(filepath.Dir(other), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	refused := process(t, "import", open, "--into", filepath.Join(locked, "u.lance"))
+	refused.Env = append(refused.Env, asNobody+"=1")
+	out, err = refused.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "permission denied") || !strings.Contains(string(out), "u.lance") {
+		t.Fatalf("%v: %s", err, out)
 	}
 }
 

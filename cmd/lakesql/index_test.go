@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/lakesql/lakesql/demo"
@@ -18,11 +19,19 @@ const asCommand = "LAKESQL_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
+		if os.Getenv(asNobody) != "" && os.Geteuid() == 0 {
+			if err := syscall.Setuid(65534); err != nil {
+				panic(err)
+			}
+		}
 		main()
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
+
+// asNobody in the environment makes the command one of a user without rights, where this process is root's.
+const asNobody = "LAKESQL_TEST_NOBODY"
 
 // process is a lakesql of its own.
 func process(t *testing.T, args ...string) *exec.Cmd {
